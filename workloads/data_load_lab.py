@@ -9,7 +9,7 @@
 VARIANTS=all in the environment collects every variant, VARIANTS=cpu,gpu those two, otherwise only
 workers is. The batches that wait for the GPU lie in /dev/shm: 17 of 6.3 MB, more than a container
 has by default (--shm-size=1g). Without a GPU, or with PERFGATE_SMALL=1, batches and network are
-tiny; without a GPU there is no pinned memory, and the rung gpu keeps its batches on the CPU.
+tiny; without a GPU there is no pinned memory, and the variant gpu keeps its batches on the CPU.
 """
 
 import itertools

@@ -65,8 +65,8 @@ def resnet18_input(steps: Steps, rung: str) -> None:
     The workers start first, forked from a process without CUDA: while it and the network are set
     up, they make the 2 batches each that they make ahead. 8 of them are about as fast as an H200
     computes, and a queue that was empty at the start would stay so, and the GPU idle now and then
-    on every rung. The warm-up is as long as that queue: of workers that are far slower nothing is
-    left of it.
+    on every variant. The warm-up is as long as that queue: of workers that are far slower nothing
+    is left of it.
     """
     torch.manual_seed(0)
     batches = iter(loader(rung))

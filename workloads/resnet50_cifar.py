@@ -75,7 +75,7 @@ AUTOTUNED: dict[str, str | int | bool | Callable[..., Any]] = {
 """The mode max-autotune without its trials of convolutions, fusions, pointwise kernels and
 reductions, and its descent.
 
-Convolutions stay cuDNN's, which has chosen them by trial since the rung cudnn_benchmark. What is
+Convolutions stay cuDNN's, which has chosen them by trial since the variant cudnn_benchmark. What is
 left out was too long for a gate on a fresh machine: with Triton's convolutions among the choices
 the first compilation was not at its end after 13 minutes on the 16 cores of an H200's host, and
 with each product tried with and without what can be fused into it not after 4, though both were

@@ -76,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         measured = found.Measured(
             versions=made_with,
             machine=recording.machine,
-            remarks=recording.remarks,
+            notes=recording.notes,
             found=tuple(judge_recording(recording, peers.PEERS)),
             summaries=tuple(summarise(recording)),
         )

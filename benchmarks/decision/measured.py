@@ -157,7 +157,7 @@ class Recording(Record):
     machine: Mapping[str, str]
     """Facts about where it was measured, by name: GPU, driver, CUDA, torch, nsys, perfgate's
     commit."""
-    remarks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     loops: tuple[RecordedLoop, ...] = Field(min_length=1)
 
 

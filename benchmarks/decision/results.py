@@ -30,7 +30,7 @@ class Measured(Record):
 
     versions: Mapping[str, str]
     machine: Mapping[str, str]
-    remarks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     found: tuple[Found, ...]
     summaries: tuple[Summary, ...] = ()
 

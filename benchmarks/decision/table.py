@@ -236,7 +236,7 @@ def _measured(measured: Measured) -> list[str]:
             "steps, whose blessed runs hold medians and no periods; what it leaves open goes on "
             "to an A/B run."
         ),
-        *(f"\n{remark}" for remark in measured.remarks),
+        *(f"\n{note}" for note in measured.notes),
         "",
         (
             "Each cell of a rule: gates in which it called the loop slower, of all gates, with "

@@ -364,7 +364,7 @@ class Turns:
         variant = variant.model_copy(update={"runs": (*variant.runs, run)})
         self.recording = self.recording.with_variant(variant)
         self.save(self.recording)
-        if not run.complaints:
+        if not run.problems:
             step_ms = run.run.value(Metric.STEP_MS)
             shown = "no step time" if step_ms is None else f"{step_ms:.4g} ms a step"
             self.say(
@@ -372,13 +372,13 @@ class Turns:
                 f"{run.took_s:.0f} s"
             )
             return
-        self.say(f"{one.workload.id}: a run that does not count, {'; '.join(run.complaints)}")
+        self.say(f"{one.workload.id}: a run that does not count, {'; '.join(run.problems)}")
         self._unsound[one.key] = self._unsound.get(one.key, 0) + 1
         if self._unsound[one.key] >= self.runs:
             self._left_out.add(one.key)
             self._fail(
                 variant,
-                f"none of its last {self._unsound[one.key]} runs counts: {run.complaints[0]}",
+                f"none of its last {self._unsound[one.key]} runs counts: {run.problems[0]}",
             )
 
     def _fail(self, variant: RecordedVariant, reason: str) -> None:

@@ -61,7 +61,7 @@ class RecordedRun(Record):
     commit: str | None = None
 
     @property
-    def complaints(self) -> tuple[str, ...]:
+    def problems(self) -> tuple[str, ...]:
         """What makes it no measurement."""
         return tuple(map(say.fact, (*self.run.conditions.invalid, *self.run.invalid)))
 
@@ -85,7 +85,7 @@ class RecordedVariant(Record):
     @property
     def sound(self) -> tuple[RecordedRun, ...]:
         """The runs that count."""
-        return tuple(run for run in self.runs if not run.complaints)
+        return tuple(run for run in self.runs if not run.problems)
 
     @property
     def key(self) -> tuple[str, str]:

@@ -256,8 +256,9 @@ def test_plugins_and_ini_values_in_addopts_are_those_of_each_commit(
         ),
         ({"young.py": SCRIPT}, command("python", "young.py"), "young.py"),
         ({"young/train.py": SCRIPT}, command("python", "train.py", cwd="young"), "young"),
+        ({"young.yaml": ""}, command("python", "train.py", "young.yaml"), "young.yaml"),
     ],
-    ids=["file", "function", "parameters", "script", "folder"],
+    ids=["file", "function", "parameters", "script", "folder", "named file"],
 )
 def test_a_workload_younger_than_the_commit_is_distinguished_from_one_that_fails(
     context: RunContext,

@@ -296,7 +296,7 @@ def test_runs_that_are_held_do_not_outlive_their_gate(
     """The one that measures hangs; the others wait, before it and behind it."""
     text = LOOP.replace(
         '    noted("built")\n',
-        '    noted("built")\n    if len(list(AT.iterdir())) == 2:\n        time.sleep(20)\n',
+        '    noted("built")\n    if len(list(AT.iterdir())) == 2:\n        time.sleep(8)\n',
     )
     project.workload(text)
     project.write("pyproject.toml", "[tool.perfgate]\nahead = 3\n")

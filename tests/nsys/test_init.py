@@ -5,12 +5,9 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
-import subprocess
 
 import pytest
 from support.project import Project
-from support.repository import IDENTITY
 
 pytestmark = pytest.mark.nsys
 
@@ -24,19 +21,10 @@ def test_the_example_goes_from_no_baseline_to_an_open_gate(project: Project) -> 
     project.patch.setenv(
         "OMP_NUM_THREADS", "1"
     )  # two threads on two busy cores: 0.4 ms a step, or 24
-
-    def git(*words: str) -> None:
-        subprocess.run(
-            ("git", *IDENTITY, *words),
-            cwd=project.root,
-            check=True,
-            env={**os.environ, "HOME": "/"},
-        )
-
-    git("init", "--quiet", "--initial-branch=main")
+    project.patch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    project.git("init", "--quiet", "--initial-branch=main")
     assert project.perfgate("init").status == 0
-    git("add", "--all")
-    git("commit", "--quiet", "-m", "perfgate init")
+    project.commit()
 
     first = project.run("--perfgate", "--perfgate-json=first.json", timeout_s=240)
     assert first.status == 1, first.out
@@ -54,8 +42,7 @@ def test_the_example_goes_from_no_baseline_to_an_open_gate(project: Project) -> 
     (project.root / "first.json").unlink()
 
     assert project.perfgate("bless", "--reason", "first baseline", "--hold", "auto").status == 0
-    git("add", "--all")
-    git("commit", "--quiet", "-m", "bless: first baseline")
+    project.commit()
 
     second = project.run(
         "--perfgate", "--perfgate-budget=step_ms=0.9", "--perfgate-json=second.json", timeout_s=240

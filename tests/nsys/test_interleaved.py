@@ -266,7 +266,7 @@ def test_without_a_core_both_stay_where_they_may_run(stage: Stage) -> None:
     assert candidate.worker_report.core is None
 
 
-def test_a_workload_that_goes_to_other_cores_is_remarked_upon(stage: Stage) -> None:
+def test_a_workload_that_goes_to_other_cores_is_noted(stage: Stage) -> None:
     stage.commit("old")
     stage.commit("new", work=f"if turn == {WARMUP}: os.sched_setaffinity(0, {set(CORES)!r})")
     reference, candidate = stage.pair(steps=4)

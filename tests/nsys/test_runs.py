@@ -151,29 +151,22 @@ def test_half_a_capture_is_refused(
     assert list(tmp_path.iterdir()) == [rep]
 
 
-def test_a_script_that_exits_3_passes_its_status_on_next_to_its_capture(
-    nsys_tool: NsysTool, tmp_path: Path
+@pytest.mark.parametrize(
+    ("last", "status", "signal", "line"),
+    [
+        ("raise SystemExit(3)", 3, None, "all steps done"),
+        ("raise ValueError('loss is nan')", 1, None, "ValueError: loss is nan"),
+        ("import os; os.kill(os.getpid(), 9)", 137, "SIGKILL", "all steps done"),
+    ],
+    ids=["exits 3", "raises", "is killed"],
+)
+def test_how_a_script_ended_is_passed_on_next_to_its_capture(
+    nsys_tool: NsysTool, tmp_path: Path, last: str, status: int, signal: str | None, line: str
 ) -> None:
-    outcome = profile(nsys_tool, spec_of(f"{FIVE_STEPS}raise SystemExit(3)", tmp_path / "run"))
-    assert (outcome.exit_status, outcome.signal) == (3, None)
-    assert steps_in(outcome.captures[0].sqlite) == 5
-
-
-def test_a_script_that_raises_shows_its_traceback_last(nsys_tool: NsysTool, tmp_path: Path) -> None:
-    outcome = profile(
-        nsys_tool, spec_of(f"{FIVE_STEPS}raise ValueError('loss is nan')", tmp_path / "run")
-    )
-    assert outcome.exit_status == 1
-    assert outcome.tail[-1] == "ValueError: loss is nan"
-
-
-def test_a_script_that_is_killed_is_named_by_its_signal(
-    nsys_tool: NsysTool, tmp_path: Path
-) -> None:
-    code = f"{FIVE_STEPS}\nimport os, signal\nos.kill(os.getpid(), signal.SIGKILL)"
-    outcome = profile(nsys_tool, spec_of(code, tmp_path / "run"))
-    assert (outcome.exit_status, outcome.signal) == (137, "SIGKILL")
-    assert outcome.tail == ("all steps done",)
+    outcome = profile(nsys_tool, spec_of(f"{FIVE_STEPS}{last}", tmp_path / "run"))
+    assert (outcome.exit_status, outcome.signal, outcome.tail[-1]) == (status, signal, line)
+    if signal is None:
+        assert steps_in(outcome.captures[0].sqlite) == 5
 
 
 def test_a_script_that_hangs_is_ended_and_nothing_is_left_running(
@@ -225,12 +218,24 @@ def test_ctrl_c_leaves_nothing_running(nsys_tool: NsysTool, tmp_path: Path) -> N
     assert not (tmp_path / "run" / "tmp").exists()
 
 
-def test_a_capture_range_that_never_opens_is_named(nsys_tool: NsysTool, tmp_path: Path) -> None:
-    spec = spec_of(FIVE_STEPS, tmp_path / "run", capture=CaptureMode.CUDA_PROFILER_API)
-    outcome = profile(nsys_tool, spec)
-    assert outcome.captures == ()
-    assert outcome.exit_status == 0
-    assert code_of(outcome) == "profiler-not-started"
+@pytest.mark.parametrize(
+    ("capture", "status", "code"),
+    [
+        (CaptureMode.CUDA_PROFILER_API, 0, "profiler-not-started"),
+        (CaptureWindow(delay=20.0, duration=1.0), None, "window-not-reached"),
+    ],
+    ids=["never opens", "opens too late"],
+)
+def test_a_capture_without_anything_in_it_is_named(
+    nsys_tool: NsysTool,
+    tmp_path: Path,
+    capture: CaptureMode | CaptureWindow,
+    status: int | None,
+    code: str,
+) -> None:
+    outcome = profile(nsys_tool, spec_of(FIVE_STEPS, tmp_path / "run", capture=capture))
+    assert (outcome.captures, code_of(outcome)) == ((), code)
+    assert status is None or outcome.exit_status == status
 
 
 def test_a_window_by_the_clock_holds_some_steps_and_ends_the_run(
@@ -251,13 +256,6 @@ for number in range(300):
     assert left_running(outcome) == []
 
 
-def test_a_window_that_opens_too_late_is_named(nsys_tool: NsysTool, tmp_path: Path) -> None:
-    window = CaptureWindow(delay=20.0, duration=1.0)
-    outcome = profile(nsys_tool, spec_of(FIVE_STEPS, tmp_path / "run", capture=window))
-    assert outcome.captures == ()
-    assert code_of(outcome) == "window-not-reached"
-
-
 def test_a_withheld_secret_is_nowhere_in_the_capture(nsys_tool: NsysTool, tmp_path: Path) -> None:
     env = {**os.environ, "FAKE_TOKEN": "hush-d41d8cd98f00", "HARMLESS_NAME": "loud-b204e9800998"}
     outcome = profile(nsys_tool, spec_of(FIVE_STEPS, tmp_path / "run", env=env))
@@ -269,30 +267,28 @@ def test_a_withheld_secret_is_nowhere_in_the_capture(nsys_tool: NsysTool, tmp_pa
     assert b"loud-b204e9800998" in outcome.captures[0].sqlite.read_bytes()
 
 
-def test_folders_with_spaces_accents_and_percents_work(nsys_tool: NsysTool, tmp_path: Path) -> None:
-    folder = (
-        tmp_path / "m\N{LATIN SMALL LETTER U WITH DIAERESIS} bench[a=b]" / "100%p, why? #2" / "run"
-    )
+@pytest.mark.parametrize(
+    "name",
+    [
+        "m\N{LATIN SMALL LETTER U WITH DIAERESIS} bench[a=b]/100%p, why? #2/run",
+        f"{'d' * 100}/{'e' * 100}/run",
+    ],
+    ids=["odd", "deep"],
+)
+def test_odd_and_deep_folders_work(nsys_tool: NsysTool, tmp_path: Path, name: str) -> None:
+    folder = tmp_path / name
     folder.parent.mkdir(parents=True)
     outcome = profile(nsys_tool, spec_of(FIVE_STEPS, folder))
     assert outcome.problem is None
     [capture] = outcome.captures
-    assert capture.sqlite.parent == folder
-    assert sorted(path.name for path in folder.iterdir()) == [
-        "capture.nsys-rep",
-        "capture.sqlite",
-        "nsys.log",
-    ]
+    assert steps_in(capture.sqlite) == 5
+    left = sorted(path.name for path in folder.iterdir())
+    assert (capture.sqlite.parent, left) == (
+        folder,
+        ["capture.nsys-rep", "capture.sqlite", "nsys.log"],
+    )
     reports = run_reports(nsys_tool, capture.sqlite, folder / "reports")
     assert [row.count for row in reports.nvtx_sum if row.range == "step"] == [5]
-
-
-def test_a_deep_folder_works(nsys_tool: NsysTool, tmp_path: Path) -> None:
-    folder = tmp_path / ("d" * 100) / ("e" * 100) / "run"
-    folder.parent.mkdir(parents=True)
-    outcome = profile(nsys_tool, spec_of(FIVE_STEPS, folder))
-    assert outcome.problem is None
-    assert steps_in(outcome.captures[0].sqlite) == 5
 
 
 @pytest.mark.parametrize("tmpdir", ["/no/such/folder", "/proc", "{tmp}/with space"])

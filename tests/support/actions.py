@@ -23,7 +23,7 @@ from typing import Any
 
 import psutil
 import yaml
-from support.repository import IDENTITY
+from support.repository import run_git
 
 from perfgate.model.document import GateDocument
 from perfgate.model.document_text import read_document
@@ -344,14 +344,7 @@ class Machine:
 
     def git(self, *words: str) -> str:
         """What git says in the workspace."""
-        done = subprocess.run(
-            ("git", *IDENTITY, *words),
-            cwd=self.workspace,
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-        return done.stdout.strip()
+        return run_git(self.workspace, *words)
 
     def write(self, path: str, text: str) -> None:
         """Write a file of the workspace."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from support.repository import run_git
 
 from perfgate.model.errors import RepositoryUnreadable
 from perfgate.system import git
@@ -15,11 +15,7 @@ Env = Mapping[str, str]
 
 
 def run(root: Path, env: Env, *arguments: str) -> str:
-    identity = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
-    command = ("git", *identity, *arguments)
-    return subprocess.run(
-        command, cwd=root, env=env, check=True, capture_output=True, text=True
-    ).stdout.strip()
+    return run_git(root, *arguments, env=env)
 
 
 def refusal(root: Path, env: Env) -> str:

@@ -63,18 +63,20 @@ def measured(
     sm_clock_mhz: float | None = None,
 ) -> list[Run]:
     """Build one run of one process for each entry of the columns."""
+    return [_run(values, sm_clock_mhz, absent or {}) for values in rows_of(columns)]
+
+
+def _run(
+    values: Mapping[Metric, float], sm_clock_mhz: float | None, absent: Mapping[Metric, Any]
+) -> Run:
     gpu = GpuCondition(uuid="GPU-1", samples=9, sm_clock_mhz=sm_clock_mhz)
-    return [
-        Run(
-            started_at=MOMENT,
-            wall_s=1.0,
-            processes=(
-                ProcessSample(pid=1, steps=30, values=values, absent=absent or {}, window_ms=300.0),
-            ),
-            conditions=Conditions(gpus=(gpu,)),
-        )
-        for values in rows_of(columns)
-    ]
+    process = ProcessSample(pid=1, steps=30, values=values, absent=absent, window_ms=300.0)
+    return Run(
+        started_at=MOMENT,
+        wall_s=1.0,
+        processes=(process,),
+        conditions=Conditions(gpus=(gpu,)),
+    )
 
 
 def judged(
@@ -98,28 +100,13 @@ def judged(
         budgets=budgets or {},
         workloads=workloads,
     )
+    stored_runs = [_run(run.values, run.sm_clock_mhz, {}) for run in other.runs]
     evidence = Evidence(
         workload=other.workload,
         blessed=stored if is_ab_run else other,
         alone=alone if is_ab_run else runs,
-        pairs=tuple(zip(_as_runs(other), runs, strict=False)) if is_ab_run else (),
+        pairs=tuple(zip(stored_runs, runs, strict=False)) if is_ab_run else (),
         can_pair=can_pair,
         spent=len(alone),
     )
     return judge(evidence, held, plan.stage)
-
-
-def _as_runs(other: Baseline) -> list[Run]:
-    conditions = (
-        Conditions(gpus=(GpuCondition(uuid="GPU-1", samples=9, sm_clock_mhz=run.sm_clock_mhz),))
-        for run in other.runs
-    )
-    return [
-        Run(
-            started_at=MOMENT,
-            wall_s=1.0,
-            processes=(ProcessSample(pid=1, steps=30, values=run.values, window_ms=300.0),),
-            conditions=one,
-        )
-        for run, one in zip(other.runs, conditions, strict=True)
-    ]

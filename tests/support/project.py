@@ -25,7 +25,7 @@ import pynvml
 import pytest
 from support import records
 from support.fake_nvml import FakeGpu, FakeNvml
-from support.repository import IDENTITY
+from support.repository import run_git
 
 from perfgate import cli
 from perfgate.execute.ahead import Wanted
@@ -45,7 +45,7 @@ from perfgate.model.sample import Form, Run
 from perfgate.model.settings import GraphTrace
 from perfgate.model.workload import Workload
 from perfgate.profilers.nsys.command import trace_options, withhold_secrets
-from perfgate.profilers.nsys.tool import VARIABLE, find_nsys
+from perfgate.profilers.nsys.tool import VARIABLE, NsysTool, find_nsys
 from perfgate.store import Store
 from perfgate.words import say
 
@@ -322,10 +322,7 @@ class Project:
 
     def git(self, *words: str) -> str:
         """Run git as somebody, and return what it printed."""
-        done = subprocess.run(
-            ("git", *IDENTITY, *words), cwd=self.root, check=True, capture_output=True, text=True
-        )
-        return done.stdout.strip()
+        return run_git(self.root, *words)
 
     def unchanged(self, *gpus: FakeGpu) -> list[str]:
         """A workload that measures what its baseline holds, on an H200 by default; return who is
@@ -472,11 +469,17 @@ def project(
 
 
 @pytest.fixture(scope="session")
-def real_nsys() -> Sequence[str]:
-    """Version of the nsys that perfgate would find here; skips the test where there is none and
-    none was promised."""
+def real_nsys(nsys_tool: NsysTool) -> Sequence[str]:
+    """Version of the nsys that perfgate would find here."""
+    return str(nsys_tool.version).split(".")
+
+
+@pytest.fixture(scope="session")
+def nsys_tool() -> NsysTool:
+    """The nsys that perfgate would find here: `PERFGATE_NSYS`, PATH, or one of the usual folders;
+    skips the test where there is none and none was promised."""
     try:
-        return str(find_nsys(None, os.environ).version).split(".")
+        return find_nsys(None, os.environ)
     except NsysNotFound as error:
         if os.environ.get(VARIABLE):
             raise

@@ -10,6 +10,14 @@ from pathlib import Path
 IDENTITY = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "commit.gpgsign=false")
 
 
+def run_git(cwd: Path, *words: str, env: Mapping[str, str] | None = None) -> str:
+    """Run git as somebody, and return what it printed."""
+    done = subprocess.run(
+        ("git", *IDENTITY, *words), cwd=cwd, env=env, check=True, capture_output=True, text=True
+    )
+    return done.stdout.strip()
+
+
 class Repository:
     """A git repository, and the project's root in it."""
 
@@ -29,15 +37,7 @@ class Repository:
 
     def git(self, *words: str, cwd: Path | None = None) -> str:
         """Run git as somebody, and return what it printed."""
-        done = subprocess.run(
-            ("git", *IDENTITY, *words),
-            cwd=cwd or self.top,
-            env=self.env,
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-        return done.stdout.strip()
+        return run_git(cwd or self.top, *words, env=self.env)
 
     def write(self, files: Mapping[str, str]) -> None:
         """Write files, by their path from the project's root."""

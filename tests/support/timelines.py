@@ -6,7 +6,8 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,6 +78,32 @@ class Range:
     closed: bool = True
 
 
+_Kinds = Mapping[str, type[np.generic]]
+_SPAN: _Kinds = {
+    "start": np.int64,
+    "end": np.int64,
+    "device": np.int32,
+    "stream": np.int32,
+    "correlation": np.int64,
+}
+_COPY: _Kinds = {"bytes": np.int64, "kind": np.int8, "source": np.int8, "target": np.int8}
+_CALL: _Kinds = {"start": np.int64, "end": np.int64, "thread": np.int64, "correlation": np.int64}
+_RANGE: _Kinds = {
+    "start": np.int64,
+    "end": np.int64,
+    "thread": np.int64,
+    "push_pop": np.bool_,
+    "closed": np.bool_,
+}
+"""Columns of the tables that are rows' own, and what they hold."""
+
+
+def _columns(rows: Sequence[Op | Call | Range], kinds: _Kinds) -> dict[str, Any]:
+    return {
+        name: np.array([getattr(row, name) for row in rows], kind) for name, kind in kinds.items()
+    }
+
+
 def build(
     *,
     kernels: Sequence[Op] = (),
@@ -93,27 +120,14 @@ def build(
     pids = sorted({row.pid for row in everything})
     texts = sorted({op.name for op in kernels} | {call.name for call in calls})
 
-    def ints(values: Iterable[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        return np.array(list(values), np.int64)
+    def processes(rows: Sequence[Op | Call | Range]) -> dict[str, Any]:
+        return {"process": np.array([pids.index(row.pid) for row in rows], np.int32)}
 
-    def small(values: Iterable[int]) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-        return np.array(list(values), np.int32)
-
-    def tiny(values: Iterable[int]) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
-        return np.array(list(values), np.int8)
-
-    def flags(values: Iterable[bool]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        return np.array(list(values), np.bool_)
+    def names(rows: Sequence[Op | Call]) -> dict[str, Any]:
+        return {"name": np.array([texts.index(row.name) for row in rows], np.int32)}
 
     def spans(ops: Sequence[Op]) -> dict[str, Any]:
-        return {
-            "start": ints(op.start for op in ops),
-            "end": ints(op.end for op in ops),
-            "device": small(op.device for op in ops),
-            "process": small(pids.index(op.pid) for op in ops),
-            "stream": small(op.stream for op in ops),
-            "correlation": ints(op.correlation for op in ops),
-        }
+        return processes(ops) | _columns(ops, _SPAN)
 
     return Timeline(
         source="drawn.sqlite",
@@ -121,36 +135,18 @@ def build(
         schema_version=None,
         processes=tuple(pids),
         kernels=Kernels(
-            **spans(kernels),
-            name=small(texts.index(op.name) for op in kernels),
-            graph_node=ints(op.graph_node for op in kernels),
+            **spans(kernels), **names(kernels), **_columns(kernels, {"graph_node": np.int64})
         ),
         copies=Copies(
-            **spans(copies),
-            bytes=ints(op.bytes for op in copies),
-            kind=tiny(op.kind for op in copies),
-            source=tiny(op.source for op in copies),
-            target=tiny(op.target for op in copies),
-            count=ints(1 for _ in copies),
+            **spans(copies), **_columns(copies, _COPY), count=np.ones(len(copies), np.int64)
         ),
-        memsets=Memsets(**spans(memsets), bytes=ints(op.bytes for op in memsets)),
+        memsets=Memsets(**spans(memsets), **_columns(memsets, {"bytes": np.int64})),
         graphs=Spans(**spans(graphs)),
-        calls=Calls(
-            start=ints(call.start for call in calls),
-            end=ints(call.end for call in calls),
-            process=small(pids.index(call.pid) for call in calls),
-            thread=ints(call.thread for call in calls),
-            correlation=ints(call.correlation for call in calls),
-            name=small(texts.index(call.name) for call in calls),
-        ),
+        calls=Calls(**processes(calls), **names(calls), **_columns(calls, _CALL)),
         ranges=Ranges(
-            start=ints(one.start for one in ranges),
-            end=ints(one.end for one in ranges),
-            process=small(pids.index(one.pid) for one in ranges),
-            thread=ints(one.thread for one in ranges),
+            **processes(ranges),
+            **_columns(ranges, _RANGE),
             name=RangeNames.of(one.name for one in ranges),
-            push_pop=flags(one.push_pop for one in ranges),
-            closed=flags(one.closed for one in ranges),
         ),
         names=dict(enumerate(texts)),
         gpus=tuple(gpus),
@@ -173,6 +169,14 @@ _LAUNCHERS = {
     "d2h": "cudaMemcpyAsync_v3020",
     "uvm": "",
 }
+_TABLES = {
+    "graph": "graphs",
+    "memset": "memsets",
+    "h2d": "copies",
+    "d2h": "copies",
+    "uvm": "copies",
+}
+"""Of operations that are no kernels."""
 _MARK = re.compile(r"\^([^\s^|]+)")
 
 
@@ -229,7 +233,7 @@ def draw(picture: str, *, missing: Mapping[str, str] | None = None) -> Timeline:
         )
         for where, at, name in marks
     ]
-    ops: dict[str, list[Op]] = {"kernels": [], "copies": [], "memsets": [], "graphs": []}
+    ops: defaultdict[str, list[Op]] = defaultdict(list)
     ranges: list[Range] = []
     for kind, words, first, last, name in bars:
         start, end, pid = first * COLUMN_NS, last * COLUMN_NS, _number(words, "pid", PID)
@@ -270,26 +274,16 @@ def draw(picture: str, *, missing: Mapping[str, str] | None = None) -> Timeline:
             if "unknown" in words
             else MemoryKind.PINNED
         )
-        match kind:
-            case "graph":
-                ops["graphs"].append(op)
-            case "memset":
-                ops["memsets"].append(op)
-            case "h2d":
-                ops["copies"].append(dataclasses.replace(op, kind=CopyKind.H2D, source=host))
-            case "d2h":
-                copy = dataclasses.replace(
-                    op, kind=CopyKind.D2H, source=MemoryKind.DEVICE, target=host
-                )
-                ops["copies"].append(copy)
-            case "uvm":
-                ops["copies"].append(
-                    dataclasses.replace(
-                        op, kind=CopyKind.UVM_H2D, source=MemoryKind.MANAGED, correlation=-1
-                    )
-                )
-            case _:
-                ops["kernels"].append(op)
+        changes: Mapping[str, Mapping[str, Any]] = {
+            "h2d": {"kind": CopyKind.H2D, "source": host},
+            "d2h": {"kind": CopyKind.D2H, "source": MemoryKind.DEVICE, "target": host},
+            "uvm": {
+                "kind": CopyKind.UVM_H2D,
+                "source": MemoryKind.MANAGED,
+                "correlation": -1,
+            },
+        }
+        ops[_TABLES.get(kind, "kernels")].append(dataclasses.replace(op, **changes.get(kind, {})))
     return build(
         kernels=ops["kernels"],
         copies=ops["copies"],

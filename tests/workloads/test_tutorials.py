@@ -27,7 +27,7 @@ from perfgate.model.workload import CaptureMode
 from perfgate.profilers.nsys.command import withhold_secrets
 from perfgate.profilers.nsys.export.timeline import read_timeline
 from perfgate.profilers.nsys.profile import profile
-from perfgate.profilers.nsys.tool import find_nsys
+from perfgate.profilers.nsys.tool import NsysTool
 from perfgate.profilers.seam import ProfileSpec
 from perfgate.store import KeptResult, Store
 
@@ -307,11 +307,10 @@ def test_the_straggler_is_the_rank_whose_batches_are_late(gated: Gated) -> None:
 
 
 @pytest.fixture(scope="module")
-def every_variant(real_nsys: object, tmp_path_factory: pytest.TempPathFactory) -> Timeline:
+def every_variant(nsys_tool: NsysTool, tmp_path_factory: pytest.TempPathFactory) -> Timeline:
     """A capture of all variants of all loops."""
     root = tmp_path_factory.mktemp("variants")
     (root / "every_variant.py").write_text(EVERY_VARIANT, encoding="utf-8")
-    tool = find_nsys(None, os.environ)
     for number in range(TRIES):
         spec = ProfileSpec(
             argv=(sys.executable, "every_variant.py", *(str(WORKLOADS / file) for file in LOOPS)),
@@ -321,7 +320,7 @@ def every_variant(real_nsys: object, tmp_path_factory: pytest.TempPathFactory) -
             timeout_s=240,
             capture=CaptureMode.ALL,
         )
-        outcome = profile(tool, spec)
+        outcome = profile(nsys_tool, spec)
         if not outcome.crashed:
             break
     assert (outcome.exit_status, outcome.problem) == (0, None), outcome.tail

@@ -180,7 +180,7 @@ def synthetic() -> Recording:
     }
     return Recording(
         machine={"GPU": "NVIDIA H200", "driver": "580"},
-        remarks=("Measured on 2 GPUs of 1 machine, 2 baselines.",),
+        notes=("Measured on 2 GPUs of 1 machine, 2 baselines.",),
         loops=(
             loop(*drawn(seed=2, gates=20, make=of_gpu), blessed=blessed["gpu_bound"]),
             loop(
@@ -206,7 +206,7 @@ def test_the_committed_numbers_of_real_gates_are_of_their_recording_and_the_judg
         "python -m benchmarks.decision measured"
     )
     assert committed["machine"] == recording.machine
-    assert tuple(committed["remarks"]) == recording.remarks
+    assert tuple(committed["notes"]) == recording.notes
 
 
 def with_peers(patch: pytest.MonkeyPatch, folder: Path) -> None:

@@ -141,14 +141,6 @@ def test_a_module_that_imports_itself_lazily_is_left_asleep(
     assert run(lazy, env, tmp_path) == ""
 
 
-@pytest.mark.parametrize("option", ["-I", "-S", "-E"])
-def test_an_interpreter_that_does_not_look_logs_nothing(
-    env: Mapping[str, str], tmp_path: Path, option: str
-) -> None:
-    run("", env, tmp_path, option)
-    assert logs(tmp_path) == ()
-
-
 def test_it_costs_nothing_while_a_script_runs(env: Mapping[str, str], tmp_path: Path) -> None:
     """Threads, traces and hooks would; all that is called before the end is its own start."""
     code = (

@@ -137,7 +137,7 @@ def values(lab: FreshLab, form: Form, number: int) -> list[tuple[float, float]]:
     ]
 
 
-def test_runs_are_numbered_on_and_code_that_changes_between_them_is_a_complaint(
+def test_runs_are_numbered_on_and_code_that_changes_between_them_is_noted(
     tmp_path: Path,
 ) -> None:
     of = Prepared(tmp_path)

@@ -113,12 +113,6 @@ def test_each_side_is_of_its_own_working_tree(sides: Sides) -> None:
     assert not is_as_blessed(sides.context(sides.tree), there, code_files(now))
 
 
-def test_a_command_is_also_of_the_files_that_it_names(sides: Sides) -> None:
-    named = {"train.py", "conf.yaml"}
-    assert sides.here("src/proj/core.py", workload=COMMAND) == {*named, "src/proj/core.py"}
-    assert set(sides.there("train.py", workload=COMMAND)) == named
-
-
 def test_neither_an_environment_in_the_project_nor_what_others_installed_is_its_code(
     sides: Sides, tmp_path: Path
 ) -> None:
@@ -134,11 +128,6 @@ def test_an_environment_in_the_projects_own_folder_is_none_of_its_code(sides: Si
     lib = written(sides.root / "lib" / "python3" / "site-packages" / "numpy.py")
     logs = [log(lib, sides.root / "loops.py", prefixes=(str(sides.root),))]
     assert set(code_of_run(sides.context(), FUNCTION, logs, started_at=NOW)) == {"loops.py"}
-
-
-def test_what_is_vendored_under_the_name_of_packages_is_the_projects(sides: Sides) -> None:
-    sides.repository.commit({"vendor/site-packages/dep.py": ""})
-    assert "vendor/site-packages/dep.py" in sides.here("vendor/site-packages/dep.py")
 
 
 @pytest.mark.parametrize("by", ["folder", "archive", "name"])
@@ -274,20 +263,3 @@ def test_compiled_code_that_the_checkout_lacks_is_unproven(sides: Sides) -> None
     assert unproven.value.fields["paths"] == ("src/proj/_c.cpython-312.so",)
     written(sides.tree.top / "src" / "proj" / "_c.cpython-311.so")
     prove_apart(FUNCTION, sides.tree, reference=[], candidate=candidate, env=env)
-
-
-def test_neighbours_in_a_monorepo_are_code_and_without_git_all_python_below_the_root_is(
-    tmp_path: Path, sides: Sides
-) -> None:
-    mono = Repository(tmp_path / "mono", within="services/train")
-    mono.commit({"loops.py": "", "../../libs/lib.py": ""})
-    inside = Sides(mono, sides.tree)
-    assert inside.here("loops.py", mono.top / "libs" / "lib.py") == {
-        "loops.py",
-        "../../libs/lib.py",
-    }
-    (tmp_path / "bare" / "proj").mkdir(parents=True)
-    bare = Repository(tmp_path / "bare" / "it")
-    bare.write({"loops.py": ""})
-    (bare.top / ".git").rename(tmp_path / "gone")
-    assert Sides(bare, sides.tree).here("loops.py") == {"loops.py"}

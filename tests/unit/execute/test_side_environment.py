@@ -21,7 +21,7 @@ from perfgate.execute.side_environment import (
     workload_there,
 )
 from perfgate.execute.worktree import Worktree, worktree
-from perfgate.model.errors import RevisionMissing, WorktreeFailed
+from perfgate.model.errors import WorktreeFailed
 from perfgate.model.settings import Settings
 from perfgate.model.workload import Workload
 from perfgate.model.workload_file import read_workload_file
@@ -339,12 +339,6 @@ def test_a_command_is_what_the_commits_own_file_says(repository: Repository) -> 
     assert there.timeout_s == workload.timeout_s == 7
 
 
-def test_a_command_whose_file_is_younger_did_not_exist(repository: Repository) -> None:
-    with pytest.raises(RevisionMissing) as caught:
-        declared(None, YAML, repository)
-    assert caught.value.fields["lacks"] == "workloads/slow.yaml"
-
-
 @pytest.mark.parametrize(
     ("before", "after", "setting"),
     [
@@ -367,16 +361,6 @@ def test_a_file_of_the_commit_that_cannot_be_read_is_reported(repository: Reposi
     with pytest.raises(WorktreeFailed) as caught:
         declared(YAML + "stpes: 3\n", YAML, repository)
     assert caught.value.code == "workload-file-unreadable-there"
-
-
-def test_a_function_and_a_command_that_no_commit_declares_are_left_as_they_are(
-    tree: Worktree, repository: Repository
-) -> None:
-    elsewhere = command("python", "train.py").model_copy(
-        update={"source": str(repository.top.parent / "train.yaml")}
-    )
-    assert declared_there(FUNCTION, tree, Settings()) is FUNCTION
-    assert declared_there(elsewhere, tree, Settings()) is elsewhere
 
 
 @pytest.mark.parametrize(
@@ -408,23 +392,3 @@ def test_a_script_in_a_submodule_is_not_the_commits_to_have(
         "inner",
     )
     check_there(command("python", "inner/train.py"), tree, repository.env)
-
-
-@pytest.mark.parametrize(
-    ("workload", "why"),
-    [
-        (
-            FUNCTION.model_copy(update={"source": "workloads/young.py"}),
-            "workloads/young.py",
-        ),
-        (command("python", "young.py"), "young.py"),
-        (command("python", "train.py", "young.yaml"), "young.yaml"),
-        (command("python", "x.py", cwd="younger"), "younger"),
-    ],
-)
-def test_a_workload_that_the_commit_does_not_have_is_reported(
-    tree: Worktree, repository: Repository, workload: Workload, why: str
-) -> None:
-    with pytest.raises(RevisionMissing) as caught:
-        check_there(workload, tree, repository.env)
-    assert (caught.value.code, caught.value.fields["lacks"]) == ("workload-younger", why)

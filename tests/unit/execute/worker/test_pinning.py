@@ -14,13 +14,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from support.sides import GONE, SOON_S, ABRun, abandoned, loop, run_both, worker_report_of
+from support.sides import ABRun, run_both
 
-from perfgate.execute.worker import report, stay_near, steps
-from perfgate.execute.worker.endings import NotPinned
+from perfgate.execute.worker import stay_near, steps
 from perfgate.execute.worker.pinning import Pinned
 from perfgate.execute.worker.steps import SETTLING_TURNS
-from perfgate.model.order import Blocks, Ending, Order
+from perfgate.model.order import Blocks
 
 
 @pytest.fixture
@@ -145,33 +144,6 @@ def test_only_the_last_turns_of_the_warm_up_and_the_steps_are_taken_on_the_core(
     # Not before the other side has taken its last step as well.
     assert ab_run.done.index(f"b work {warmup + 1}") < ab_run.done.index("a let go")
     assert a.kept_core == 3
-
-
-def test_a_core_that_is_not_there_ends_the_loop_and_frees_the_other_side(
-    ab_run: ABRun, pool: ThreadPoolExecutor
-) -> None:
-    goes, stays = ab_run.steps("a", blocks=on_core(ab_run, "a", 1023)), ab_run.steps("b")
-    other = pool.submit(abandoned, ab_run, "b", stays)
-    with pytest.raises(NotPinned):
-        loop(ab_run, "a", goes)
-    assert other.result(SOON_S) == GONE
-    assert (goes.turns, goes.kept_core) == (0, None)
-
-
-@pytest.mark.parametrize("stays", [True, False])
-def test_the_worker_report_names_the_core_that_was_kept(
-    ab_run: ABRun,
-    pool: ThreadPoolExecutor,
-    order: Order,
-    monkeypatch: pytest.MonkeyPatch,
-    stays: bool,
-) -> None:
-    monkeypatch.setattr(steps, "Pinned", partial(NotedPin, ab_run.done, stays=stays))
-    blocks = on_core(ab_run, "a", 3)
-    a = ab_run.steps("a", blocks=blocks)
-    run_both(ab_run, pool, a, ab_run.steps("b"))
-    report(order.model_copy(update={"blocks": blocks}), a, Ending.FINISHED)
-    assert worker_report_of(order).core == (3 if stays else None)
 
 
 @pytest.mark.parametrize(

@@ -148,27 +148,6 @@ def test_steps_first_with_data_for_every_turn_is_right(calls: list[str]) -> None
     assert calls[-len(CLOSING) :] == CLOSING
 
 
-def test_a_loop_that_never_started_is_misused(calls: list[str]) -> None:
-    with pytest.raises(StepsMisused) as misused:
-        made(calls).check()
-    assert misused.value.why.code == "steps-none"
-
-
-def test_a_loop_in_a_forked_process_is_misused_there_and_reported_here(
-    calls: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    steps = made(calls)
-    with monkeypatch.context() as in_the_child:
-        in_the_child.setattr(os, "getpid", lambda: 4711)
-        with pytest.raises(StepsMisused) as there:
-            list(steps)
-    with pytest.raises(StepsMisused) as here:
-        steps.check()
-    codes = [one.value.why.code for one in (there, here)]
-    assert codes == ["steps-strayed"] * 2
-    assert calls == []
-
-
 def test_steps_are_not_pickled_and_what_only_tries_is_reported_in_its_own_way(
     calls: list[str],
 ) -> None:
@@ -229,13 +208,3 @@ def test_an_iterator_that_something_still_holds_is_closed_by_hand(calls: list[st
     steps.close()
     assert calls[-1] == "stop"
     assert list(held) == []
-
-
-def test_a_second_loop_is_an_error_and_leaves_the_first_alone(calls: list[str]) -> None:
-    steps = made(calls)
-    list(steps)
-    del calls[:]
-    with pytest.raises(StepsMisused) as misused:
-        list(steps)
-    assert misused.value.why.code == "steps-twice"
-    assert calls == []
