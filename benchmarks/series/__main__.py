@@ -113,7 +113,7 @@ def parser() -> argparse.ArgumentParser:
         "--seconds",
         type=_positive,
         metavar="N",
-        help="start no run that would not end within this time",
+        help="start no run after this time",
     )
     run.add_argument(
         "--run-timeout",

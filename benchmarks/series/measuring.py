@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from pydantic import TypeAdapter
 
@@ -41,7 +41,6 @@ from perfgate.model.baseline import code_digest
 from perfgate.model.errors import (
     CaptureFailed,
     CaptureUnreadable,
-    GpuTaken,
     LayoutUnknown,
     NsysCrashed,
     PerfgateError,
@@ -91,16 +90,8 @@ OF_THE_VARIANT: Final = (
 """Errors that end a variant, while the others go on; any other ends all."""
 IDLE_PATIENCE_S: Final = 10.0
 """How long a GPU may take to become idle before a run."""
-MARGIN: Final = 1.25
-"""What a run may take over what is expected of it."""
-LEAST_S: Final = 1.0
-"""With less time left no run is started."""
 MOST_REASON: Final = 300
 """Characters of a failure's reason."""
-
-
-class OutOfTime(Exception):
-    """A run was stopped since the time that was given is over: the workload is not to blame."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,14 +116,8 @@ class Taken:
     machine: Machine
 
 
-class Measure(Protocol):
-    """Makes one run; `within_s` is the time it may take, None for no limit.
-
-    Raises any of `OF_THE_VARIANT`, or OutOfTime.
-    """
-
-    def __call__(self, one: Collected, *, within_s: float | None) -> Taken:
-        """Make it."""
+Measure = Callable[[Collected], Taken]
+"""Makes one run; raises any of `OF_THE_VARIANT`."""
 
 
 # Which variants there are
@@ -271,21 +256,6 @@ def next_turn(
     return None
 
 
-def expected_s(recording: Recording, one: Collected) -> float:
-    """How long a run of a variant will take: as its last, or as the longest of its loop or of all
-    so far; 0 at first.
-
-    Its first may have taken longer, where compilers keep what they made.
-    """
-    own = recording.of(*one.key)
-    groups = (
-        [] if own is None else own.runs[-1:],
-        [run for variant in recording.variants if variant.loop == one.loop for run in variant.runs],
-        [run for variant in recording.variants for run in variant.runs],
-    )
-    return next((max(run.took_s for run in group) for group in groups if group), 0.0)
-
-
 @dataclass(kw_only=True)
 class Turns:
     """The runs of one invocation: makes them one after another, and saves after each."""
@@ -322,11 +292,7 @@ class Turns:
         for loop in dict.fromkeys(one.loop for one in self.variants):
             of_loop = [one for one in self.variants if one.loop == loop]
             while (turn := self._next(of_loop)) is not None:
-                try:
-                    self._take(turn)
-                except OutOfTime:
-                    self.say(f"{turn.workload.id}: stopped, the time is over")
-                    return self.recording
+                self._take(turn)
         return self.recording
 
     def missing(self) -> tuple[Collected, ...]:
@@ -334,27 +300,20 @@ class Turns:
         return tuple(one for one in self.variants if self._made(one) < self.runs)
 
     def _next(self, of_loop: Sequence[Collected]) -> Collected | None:
+        if self.ends is not None and self.clock() >= self.ends:
+            return None
         made = {one.key: self._made(one) for one in of_loop}
-        late = {one.key for one in of_loop if not self._fits(one)}
-        return next_turn(of_loop, made, runs=self.runs, left_out=self._left_out | late)
+        return next_turn(of_loop, made, runs=self.runs, left_out=self._left_out)
 
     def _made(self, one: Collected) -> int:
         variant = self.recording.of(*one.key)
         return 0 if variant is None else len(variant.sound)
 
-    def _fits(self, one: Collected) -> bool:
-        return (
-            self.ends is None
-            or max(MARGIN * expected_s(self.recording, one), LEAST_S) <= self.ends - self.clock()
-        )
-
     def _take(self, one: Collected) -> None:
         variant = self.recording.of(*one.key)
         assert variant is not None
         try:
-            taken = self.measure(
-                one, within_s=None if self.ends is None else self.ends - self.clock()
-            )
+            taken = self.measure(one)
         except OF_THE_VARIANT as failed:
             self._left_out.add(one.key)
             self._fail(variant, _reason(failed, subject=one.workload.id))
@@ -423,21 +382,17 @@ class Nsys:
     locks: Path | None = None
     """Where the GPUs' locks lie; by default where all gates of this machine look."""
 
-    def __call__(self, one: Collected, *, within_s: float | None) -> Taken:
+    def __call__(self, one: Collected) -> Taken:
         """Make one run."""
         asked = asked_of(chosen_variants(one.loop, self.variants))
         context = replace(self.context, env={**self.context.env, VARIABLE: asked})
-        own_s = min(one.workload.timeout_s, self.longest_s)
-        limit_s = own_s if within_s is None else min(own_s, max(within_s, LEAST_S))
+        limit_s = min(one.workload.timeout_s, self.longest_s)
         workload = one.workload.model_copy(update={"timeout_s": limit_s})
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")
         folder = self.folder / f"{one.loop}-{one.variant}-{stamp}".replace(" ", "-")
-        patience_s = min(
-            context.settings.lock_timeout_s, limit_s if within_s is not None else math.inf
-        )
         held = gpu_lock(
             context.machine.gpus,
-            timeout_s=patience_s,
+            timeout_s=context.settings.lock_timeout_s,
             on_wait=lambda waits: self.say(fact(waits)),
             workload=workload.id,
             folder=self.locks,
@@ -447,15 +402,6 @@ class Nsys:
                 began = time.monotonic()
                 busy = wait_until_idle(context.machine.gpus, IDLE_PATIENCE_S)
                 measured = _measured(context, workload, folder)
-        except (WorkloadTimedOut, GpuTaken) as late:
-            ours = (
-                patience_s < context.settings.lock_timeout_s
-                if isinstance(late, GpuTaken)
-                else limit_s < own_s
-            )
-            if ours:
-                raise OutOfTime from late
-            raise
         finally:
             if not self.keep:
                 for made in self.folder.glob(f"{folder.name}*"):

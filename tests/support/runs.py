@@ -78,7 +78,7 @@ def context_in(repository: Repository, tool: NsysTool, *paths: Path, **env: str)
 
 
 def function(
-    name: str = "loop", *, file: str = "workloads/loops.py", steps: int = 4, warmup: int = 1
+    name: str = "loop", *, file: str = "workloads/loops.py", steps: int | None = 4, warmup: int = 1
 ) -> Workload:
     """A decorated workload, of which all is captured."""
     return Workload(

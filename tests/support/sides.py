@@ -87,6 +87,8 @@ class ABRun:
     """Two sides of an A/B run in two threads of this process; what they do is noted in one list."""
 
     folder: Path
+    pool: ThreadPoolExecutor
+    """Of the thread next to the test's own."""
     done: list[str] = field(default_factory=list)
 
     def blocks(
@@ -116,6 +118,32 @@ class ABRun:
             find_nvtx=lambda: None,
         )
 
+    def loop(self, name: str, steps: MeasuredSteps, *, leave_at: int | None = None) -> None:
+        """The loop of a side."""
+        for turn in steps:
+            self.done.append(f"{name} work {turn}")
+            time.sleep(0.002)
+            assert self.done[-1] == f"{name} work {turn}", "the other side did something meanwhile"
+            if turn == leave_at:
+                return
+
+    def run_both(self, a: MeasuredSteps, b: MeasuredSteps) -> None:
+        """Run both loops to their ends."""
+        other = self.pool.submit(self.loop, "b", b)
+        self.loop("a", a)
+        other.result(SOON_S)
+        a.check()
+        b.check()
+
+    def abandoned(self, name: str, steps: MeasuredSteps) -> str:
+        """Why the loop of a side is abandoned."""
+        with pytest.raises(Abandoned) as left:
+            self.loop(name, steps)
+        with pytest.raises(Abandoned) as again:
+            steps.check()
+        assert left.value.why == again.value.why
+        return left.value.why.code
+
     def of(self, name: str) -> list[str]:
         """What one side did, in order."""
         return [what.removeprefix(f"{name} ") for what in self.done if what.startswith(f"{name} ")]
@@ -135,32 +163,6 @@ class _Side(list[str]):
 
     def append(self, what: str) -> None:
         self._done.append(f"{self._name} {what}")
-
-
-def loop(ab_run: ABRun, name: str, steps: MeasuredSteps, *, leave_at: int | None = None) -> None:
-    for turn in steps:
-        ab_run.done.append(f"{name} work {turn}")
-        time.sleep(0.002)
-        assert ab_run.done[-1] == f"{name} work {turn}", "the other side did something meanwhile"
-        if turn == leave_at:
-            return
-
-
-def run_both(ab_run: ABRun, pool: ThreadPoolExecutor, a: MeasuredSteps, b: MeasuredSteps) -> None:
-    other = pool.submit(loop, ab_run, "b", b)
-    loop(ab_run, "a", a)
-    other.result(SOON_S)
-    a.check()
-    b.check()
-
-
-def abandoned(ab_run: ABRun, name: str, steps: MeasuredSteps) -> str:
-    with pytest.raises(Abandoned) as left:
-        loop(ab_run, name, steps)
-    with pytest.raises(Abandoned) as again:
-        steps.check()
-    assert left.value.why == again.value.why
-    return left.value.why.code
 
 
 def worker_report_of(order: Order) -> WorkerReport:

@@ -11,6 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 import perfgate
 
 ROOT = Path(perfgate.__file__).parent
@@ -41,6 +43,8 @@ RETIRED = frozenset(
     }
 )
 """Of the glossary in docs/terms.md, as far as no other meaning of them is in use."""
+NOWHERE = frozenset({"bench", "bout", "duel", "duet", "mood", "shelf", "tell", "told", "witness"})
+"""Those that have no other meaning in tests, benchmarks and workloads either."""
 _PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
@@ -69,6 +73,17 @@ def test_no_identifier_holds_a_retired_word() -> None:
         for file in ROOT.rglob("*.py")
         for name in identifiers(file.read_text(encoding="utf-8"))
         if retired_in(name)
+    }
+    assert not found
+
+
+@pytest.mark.parametrize("folder", ["tests", "benchmarks", "workloads"])
+def test_nor_does_one_next_to_the_package(folder: str) -> None:
+    found = {
+        f"{file}: {name}"
+        for file in (ROOT.parent / folder).rglob("*.py")
+        for name in identifiers(file.read_text(encoding="utf-8"))
+        if retired_in(name) & NOWHERE
     }
     assert not found
 

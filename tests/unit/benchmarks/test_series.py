@@ -151,7 +151,7 @@ class Machinery:
         self.made: list[str] = []
         self._lasts = lasts
 
-    def __call__(self, one: Collected, *, within_s: float | None) -> Taken:
+    def __call__(self, one: Collected) -> Taken:
         if len(self.made) == self._lasts:
             raise KeyboardInterrupt
         self.made.append(one.variant)

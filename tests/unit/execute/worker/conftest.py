@@ -29,16 +29,11 @@ def no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def ab_run(tmp_path: Path) -> ABRun:
+def ab_run(tmp_path: Path) -> Iterator[ABRun]:
     for name in "ab":
         os.mkfifo(tmp_path / name)
-    return ABRun(tmp_path)
-
-
-@pytest.fixture
-def pool() -> Iterator[ThreadPoolExecutor]:
     with ThreadPoolExecutor(max_workers=1) as pool:
-        yield pool
+        yield ABRun(tmp_path, pool)
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from support.sides import (
@@ -18,9 +17,6 @@ from support.sides import (
     WAIT,
     WARM,
     ABRun,
-    abandoned,
-    loop,
-    run_both,
     worker_report_of,
 )
 
@@ -31,19 +27,15 @@ from perfgate.model.note import note
 from perfgate.model.order import Ending, Order
 
 
-def test_the_side_that_begins_is_the_one_it_was_ordered_to(
-    ab_run: ABRun, pool: ThreadPoolExecutor
-) -> None:
+def test_the_side_that_begins_is_the_one_it_was_ordered_to(ab_run: ABRun) -> None:
     a, b = (ab_run.steps(name, blocks=ab_run.blocks(name, begins="b")) for name in "ab")
-    run_both(ab_run, pool, a, b)
+    ab_run.run_both(a, b)
     assert ab_run.rows() == ["b 1", "a 1", "b 2", "a 2", "b 2", "a 2"]
 
 
-def test_waits_are_synchronised_marked_and_outside_steps_and_capture(
-    ab_run: ABRun, pool: ThreadPoolExecutor
-) -> None:
+def test_waits_are_synchronised_marked_and_outside_steps_and_capture(ab_run: ABRun) -> None:
     a, b = (ab_run.steps(name) for name in "ab")
-    run_both(ab_run, pool, a, b)
+    ab_run.run_both(a, b)
     for name in "ab":
         assert ab_run.of(name) == [
             *(WARM, "work 0", "pop"),
@@ -67,10 +59,10 @@ def test_waits_are_synchronised_marked_and_outside_steps_and_capture(
     ],
 )
 def test_a_side_that_is_done_leaves_the_rest_to_the_other(
-    ab_run: ABRun, pool: ThreadPoolExecutor, steps: tuple[int, int], rows: list[str]
+    ab_run: ABRun, steps: tuple[int, int], rows: list[str]
 ) -> None:
     a, b = (ab_run.steps(name, steps=count) for name, count in zip("ab", steps, strict=True))
-    run_both(ab_run, pool, a, b)
+    ab_run.run_both(a, b)
     assert ab_run.rows() == rows
     longer = "b" if steps[1] > steps[0] else "a"
     waits = ab_run.of(longer).count(WAIT)
@@ -81,12 +73,12 @@ def test_a_side_that_is_done_leaves_the_rest_to_the_other(
     ("leaving", "leave_at"), [("a", 0), ("b", 1), ("a", 2), ("b", 2), ("a", 4)]
 )
 def test_a_side_that_leaves_early_is_not_waited_for(
-    ab_run: ABRun, pool: ThreadPoolExecutor, leaving: str, leave_at: int
+    ab_run: ABRun, leaving: str, leave_at: int
 ) -> None:
     staying = "b" if leaving == "a" else "a"
     goes, stays = ab_run.steps(leaving), ab_run.steps(staying)
-    other = pool.submit(loop, ab_run, leaving, goes, leave_at=leave_at)
-    assert abandoned(ab_run, staying, stays) == GONE
+    other = ab_run.pool.submit(ab_run.loop, leaving, goes, leave_at=leave_at)
+    assert ab_run.abandoned(staying, stays) == GONE
     other.result(SOON_S)
     with pytest.raises(StepsMisused, match="the loop"):
         goes.check()
@@ -97,10 +89,10 @@ def test_a_side_that_leaves_early_is_not_waited_for(
 
 
 def test_a_side_that_reports_its_end_before_its_loop_is_not_waited_for(
-    ab_run: ABRun, pool: ThreadPoolExecutor, order: Order
+    ab_run: ABRun, order: Order
 ) -> None:
     goes, stays = ab_run.steps("a"), ab_run.steps("b")
-    other = pool.submit(abandoned, ab_run, "b", stays)
+    other = ab_run.pool.submit(ab_run.abandoned, "b", stays)
     report(order, goes, Ending.RAISED, why=note("raised", what="ValueError: no data"))
     assert other.result(SOON_S) == GONE
     assert worker_report_of(order).ending is Ending.RAISED
@@ -114,7 +106,7 @@ def test_whatever_a_workload_makes_of_being_abandoned_it_was_that(
 
     def work() -> None:
         try:
-            loop(ab_run, "b", stays)
+            ab_run.loop("b", stays)
         except Abandoned as left:
             raise RuntimeError("data are gone") from left
 
@@ -129,16 +121,14 @@ def test_a_side_that_keeps_the_turn_is_not_waited_for_for_ever(ab_run: ABRun) ->
     ab_run.steps("a")
     stays = ab_run.steps("b", blocks=ab_run.blocks("b", patience_s=0.2))
     began = time.monotonic()
-    assert abandoned(ab_run, "b", stays) == "other-side-silent"
+    assert ab_run.abandoned("b", stays) == "other-side-silent"
     assert 0.2 <= time.monotonic() - began < SOON_S
 
 
-def test_a_side_that_is_done_ends_well_whatever_becomes_of_the_other(
-    ab_run: ABRun, pool: ThreadPoolExecutor
-) -> None:
+def test_a_side_that_is_done_ends_well_whatever_becomes_of_the_other(ab_run: ABRun) -> None:
     done, goes = ab_run.steps("a", steps=2), ab_run.steps("b", steps=6)
-    other = pool.submit(loop, ab_run, "b", goes, leave_at=4)
-    loop(ab_run, "a", done)
+    other = ab_run.pool.submit(ab_run.loop, "b", goes, leave_at=4)
+    ab_run.loop("a", done)
     done.check()
     other.result(SOON_S)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from support.sides import ABRun, run_both
+from support.sides import ABRun
 
 from perfgate.execute.worker import stay_near, steps
 from perfgate.execute.worker.pinning import Pinned
@@ -118,14 +118,13 @@ class NotedPin:
 )
 def test_only_the_last_turns_of_the_warm_up_and_the_steps_are_taken_on_the_core(
     ab_run: ABRun,
-    pool: ThreadPoolExecutor,
     monkeypatch: pytest.MonkeyPatch,
     warmup: int,
     free: int,
 ) -> None:
     monkeypatch.setattr(steps, "Pinned", partial(NotedPin, ab_run.done))
     a = ab_run.steps("a", steps=2, warmup=warmup, blocks=on_core(ab_run, "a", 3))
-    run_both(ab_run, pool, a, ab_run.steps("b", steps=2, warmup=warmup))
+    ab_run.run_both(a, ab_run.steps("b", steps=2, warmup=warmup))
     found = [
         what
         for what in ab_run.of("a")
