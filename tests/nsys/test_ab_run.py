@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 from support.repository import Repository
-from support.runs import KEPT, context_in, function, outlasting_crashes
+from support.runs import KEPT, context_in, function
 
 from perfgate.execute.context import RunContext, at_commit
 from perfgate.execute.provenance import prove_apart
@@ -119,15 +119,10 @@ class Runs:
 
     def under(self, context: RunContext, workload: Workload = FUNCTION) -> tuple[str, Measured]:
         """What the project says in a run, and the run."""
-        made: list[Path] = []
-
-        def make(_fresh: Callable[[Path], Path]) -> Measured:
-            self.folder.mkdir(exist_ok=True)
-            made.append(self.folder / str(len(list(self.folder.iterdir()))))
-            return measure_run(context, workload, made[-1])
-
-        done = outlasting_crashes(make)
-        log = (made[-1] / "workload.log").read_text(encoding="utf-8")
+        self.folder.mkdir(exist_ok=True)
+        folder = self.folder / str(len(list(self.folder.iterdir())))
+        done = measure_run(context, workload, folder)
+        log = (folder / "workload.log").read_text(encoding="utf-8")
         lines = (line for line in log.splitlines() if line.startswith("proj says "))
         return next(lines).removeprefix("proj says "), done
 

@@ -10,7 +10,6 @@ import socket
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,8 +19,7 @@ from support.project import Project
 from support.runs import PERFGATE, context_of, function
 
 from perfgate.execute.ahead import RunFailed, Wanted, in_blocks, measure_ahead
-from perfgate.execute.run import Measured
-from perfgate.model.errors import NsysCrashed, WorkloadFailed, WorkloadTimedOut
+from perfgate.model.errors import WorkloadFailed, WorkloadTimedOut
 from perfgate.model.sample import Form
 from perfgate.profilers.nsys.tool import NsysTool
 
@@ -104,7 +102,7 @@ def test_runs_start_together_and_measure_one_after_another(
     nsys_tool: NsysTool, tmp_path: Path, form: Form
 ) -> None:
     root = tmp_path / "project"
-    made = _outlasting(wanted(nsys_tool, root, LOOP), form)
+    made = list(measure_ahead(wanted(nsys_tool, root, LOOP), form))
     assert [one.run.form for one in made] == [form] * 3
     assert [process.steps for one in made for process in one.run.processes] == [5, 5, 5]
     assert all(one.run.needs is not None and one.run.needs.host_bytes > 0 for one in made)
@@ -123,27 +121,12 @@ def test_runs_start_together_and_measure_one_after_another(
     assert not list(root.glob("run-*/*/nsys")) + list(root.glob("run-*/*/gate"))
 
 
-def _outlasting(asked: Sequence[Wanted], form: Form) -> list[Measured]:
-    """Make them; nsys itself breaks down now and then on a busy machine."""
-    for number in range(3):
-        try:
-            folders = [one.folder / f"try-{number}" for one in asked]
-            again = [replace(one, folder=at) for one, at in zip(asked, folders, strict=True)]
-            return list(measure_ahead(again, form))
-        except RunFailed as failed:
-            if not isinstance(failed.error, NsysCrashed):
-                raise
-            for file in (asked[0].context.root / "times").glob("*"):
-                file.unlink()
-    raise AssertionError("nsys broke down three times")
-
-
 def test_a_run_chooses_its_number_of_steps_where_none_is_declared(
     nsys_tool: NsysTool, tmp_path: Path
 ) -> None:
     slept = LOOP.replace("steps=5, warmup=2", 'steps="auto", warmup=10').replace("0.02", "0.05")
     asked = wanted(nsys_tool, tmp_path / "project", slept, runs=1, steps=None, warmup=10)
-    (made,) = _outlasting(asked, Form.EARLY)
+    (made,) = list(measure_ahead(asked, Form.EARLY))
     (process,) = made.run.processes
     assert 30 <= process.steps <= 40  # two seconds of 50 ms and what a busy machine adds
     assert not made.run.invalid
@@ -183,7 +166,7 @@ def test_what_a_workload_does_after_its_window_is_not_measured(
             time.sleep(0.5)
 """
     )
-    (made,) = _outlasting(wanted(nsys_tool, tmp_path / "project", after, runs=1), Form.LATE)
+    (made,) = list(measure_ahead(wanted(nsys_tool, tmp_path / "project", after, runs=1), Form.LATE))
     (process,) = made.run.processes
     assert (process.steps, process.step_ranges) in [(5, None), (5, 5)]
     assert process.window_ms < 400
@@ -216,7 +199,7 @@ def test_only_its_own_work_counts_against_a_runs_time_limit(
     nsys_tool: NsysTool, tmp_path: Path
 ) -> None:
     slow = LOOP.replace("time.sleep(0.02)", "time.sleep(0.5)")
-    made = _outlasting(wanted(nsys_tool, tmp_path / "slow", slow, timeout_s=20), Form.EARLY)
+    made = list(measure_ahead(wanted(nsys_tool, tmp_path / "slow", slow, timeout_s=20), Form.EARLY))
     assert len(made) == 3
     root, began = tmp_path / "hanging", time.monotonic()
     hanging = LOOP.replace(

@@ -7,11 +7,9 @@ import _thread
 import itertools
 import json
 import os
-import shutil
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,7 +23,6 @@ from support.runs import (
     ReferenceFailed,
     context_in,
     function,
-    outlasting_crashes,
     pair_in_blocks,
 )
 
@@ -144,22 +141,16 @@ class Stage:
         """Run HEAD~1 and the project in turns."""
         workload = function(steps=steps, warmup=WARMUP)
         workload = workload.model_copy(update={"timeout_s": timeout_s})
+        folders = self.folder / "reference", self.folder / "candidate"
         with at_commit(self.context, "HEAD~1") as there:
-
-            def make(_fresh: Callable[[Path], Path]) -> tuple[Measured, Measured]:
-                folders = self.folder / "reference", self.folder / "candidate"
-                for folder in folders:
-                    shutil.rmtree(folder, ignore_errors=True)
-                return pair_in_blocks(
-                    (there, self.context),
-                    workload,
-                    folders,
-                    candidate_begins=begins == "candidate",
-                    block_steps=block_steps,
-                    core=core,
-                )
-
-            return outlasting_crashes(make)
+            return pair_in_blocks(
+                (there, self.context),
+                workload,
+                folders,
+                candidate_begins=begins == "candidate",
+                block_steps=block_steps,
+                core=core,
+            )
 
     def noted(self, word: str) -> Noted:
         """What the side of a word has written of its loop."""

@@ -4,14 +4,12 @@ measured."""
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.runs import PERFGATE, context_of, function, outlasting_crashes
+from support.runs import PERFGATE, context_of, function
 
-from perfgate.execute.run import Measured, measure_run
+from perfgate.execute.run import measure_run
 from perfgate.model.metric import Metric
 from perfgate.profilers.nsys.tool import NsysTool
 
@@ -71,12 +69,7 @@ def test_steps_that_the_project_marks_itself_are_not_measured(
     env = {**os.environ, "PYTHONPATH": f"{root / 'workloads'}:{PERFGATE}"}
     context = context_of(root, env, tool=nsys_tool)
     workload = function(name, steps=6, warmup=warmup)
-
-    def make(_fresh: Callable[[Path], Path]) -> Measured:
-        shutil.rmtree(folder, ignore_errors=True)
-        return measure_run(context, workload, folder)
-
-    run = outlasting_crashes(make).run
+    run = measure_run(context, workload, folder).run
     (process,) = run.processes
     assert process.steps == 6
     assert process.values[Metric.STEP_MS] >= 20

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TypeVar
 
 from support.repository import Repository
 
 import perfgate
 from perfgate.execute.ahead import RunFailed, Wanted, in_blocks, measure_ahead
 from perfgate.execute.context import RunContext
-from perfgate.execute.run import TRIES, Measured
+from perfgate.execute.run import Measured
 from perfgate.model.errors import NsysCrashed, PerfgateError
 from perfgate.model.machine import Machine
 from perfgate.model.note import Note, note
@@ -40,7 +37,6 @@ KEPT = frozenset(
 )
 """What is left of a run's folder."""
 LOG = Path(".perfgate/results/mlp/run-1/workload.log")
-Made = TypeVar("Made")
 CAPTURED = (Captured(rep=Path("c.nsys-rep"), sqlite=Path("c.sqlite")),)
 
 
@@ -176,19 +172,3 @@ def pair_in_blocks(
             raise ReferenceFailed(failed.error) from failed
         raise failed.error from failed
     return reference, candidate
-
-
-def outlasting_crashes(make: Callable[[Callable[[Path], Path]], Made]) -> Made:
-    """Make a run or a pair, and if nsys itself breaks down, make it again, `TRIES` times in all.
-
-    `make` makes it in the folder that its argument returns for the intended one: itself, then fresh
-    ones next to it.
-    """
-    for number in range(1, TRIES):
-        with suppress(NsysCrashed):
-            return make(partial(_folder_of_try, number))
-    return make(partial(_folder_of_try, TRIES))
-
-
-def _folder_of_try(number: int, folder: Path) -> Path:
-    return folder if number == 1 else folder.with_name(f"{folder.name}-try-{number}")

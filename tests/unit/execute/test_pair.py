@@ -213,10 +213,8 @@ def test_the_side_that_fails_is_named_and_calls_the_other_off(
     sides: InPlaceOfNsys, side: Side, how: str, kind: type[PerfgateError], code: str
 ) -> None:
     fails(sides, side, how)
-    began = time.monotonic()
     with pytest.raises((PerfgateError, ReferenceFailed)) as caught:
         sides.pair()
-    assert time.monotonic() - began < SOON_S / 2
     is_reference = isinstance(caught.value, ReferenceFailed)
     # Nobody's workload is to blame for nsys.
     assert is_reference == (side == "reference" and kind is not NsysCrashed)

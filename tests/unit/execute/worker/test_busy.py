@@ -27,10 +27,10 @@ def test_cores_kept_busy_are_those_of_all_threads_and_children() -> None:
             child.stdout.readline()
         busy, began = Busy(), time.monotonic()
         # However little a busy machine lets them have, it is more than this process takes.
-        while (cores := busy.cores()) < 0.2 or time.monotonic() < began + 0.2:
+        while (cores := busy.cores()) < 0.1 or time.monotonic() < began + 0.2:
             assert time.monotonic() < began + 60
             time.sleep(0.05)
-    assert 0.2 <= cores < 2.5
+    assert 0.1 <= cores < 2.5
 
 
 def test_what_a_child_that_has_ended_took_counts_as_well() -> None:
