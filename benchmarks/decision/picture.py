@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from io import StringIO
 from typing import Final
 
 import matplotlib as mpl
@@ -11,6 +10,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.decision.results import Simulated
 from benchmarks.decision.simulate import CURVE, DRAWN, UNCHANGED, Gate
+from benchmarks.drawing import STYLE, as_svg
 
 PERFGATE: Final = "perfgate"
 
@@ -38,17 +38,6 @@ PANELS: Final = dict(
         strict=True,
     )
 )
-_STYLE: Final = {
-    "svg.hashsalt": "perfgate",
-    "svg.fonttype": "none",
-    "font.family": "sans-serif",
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": "#888888",
-    "xtick.color": "#444444",
-    "ytick.color": "#444444",
-}
 
 
 def svg(simulated: Simulated) -> str:
@@ -64,7 +53,7 @@ def svg(simulated: Simulated) -> str:
         shares.setdefault((peer.peer, peer.population), {})[peer.change] = (
             100 * peer.slower / peer.gates
         )
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure = Figure(figsize=(9.0, 3.4), facecolor="white")
         for panel, (population, title) in zip(
             figure.subplots(1, len(PANELS), sharey=True), PANELS.items(), strict=True
@@ -94,6 +83,4 @@ def svg(simulated: Simulated) -> str:
             frameon=False,
         )
         figure.subplots_adjust(left=0.07, right=0.985, top=0.92, bottom=0.26, wspace=0.08)
-        text = StringIO()
-        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-    return "\n".join(line.rstrip() for line in text.getvalue().splitlines()) + "\n"
+        return as_svg(figure)

@@ -4,12 +4,12 @@ measures nothing."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from io import StringIO
 from typing import Final
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from benchmarks.drawing import STYLE, as_svg
 from benchmarks.series.recording import Recording
 from benchmarks.series.speedups import Bar, bars_of
 
@@ -19,18 +19,6 @@ PUBLISHED: Final = "#e69f00"
 hatched besides."""
 COMPUTING, COPYING, IDLE = OURS, "#cc79a7", "#dddddd"
 _HEIGHT: Final = 0.38
-_STYLE: Final = {
-    "svg.hashsalt": "perfgate",
-    "svg.fonttype": "none",
-    "font.family": "sans-serif",
-    "font.size": 9,
-    "hatch.linewidth": 0.6,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": "#888888",
-    "xtick.color": "#444444",
-    "ytick.color": "#444444",
-}
 
 
 def svg(recording: Recording) -> str | None:
@@ -44,7 +32,7 @@ def svg(recording: Recording) -> str | None:
     panels = bars_of(recording)
     if not panels:
         return None
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         sizes = [len(bars) + 1.6 for bars in panels.values()]
         figure = Figure(figsize=(9.6, 0.42 * sum(sizes)), facecolor="white", layout="constrained")
         rows = figure.subplots(
@@ -53,9 +41,7 @@ def svg(recording: Recording) -> str | None:
         for (left, right), (loop, bars) in zip(rows, panels.items(), strict=True):
             _panel(left, loop, bars)
             _of_step(right, bars)
-        text = StringIO()
-        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-    return "\n".join(line.rstrip() for line in text.getvalue().splitlines()) + "\n"
+        return as_svg(figure)
 
 
 def _panel(axes: mpl.axes.Axes, loop: str, bars: Sequence[Bar]) -> None:
