@@ -4,14 +4,12 @@ packages live."""
 from __future__ import annotations
 
 import ast
-import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from pkgutil import resolve_name
 
 import click
 import pytest
@@ -233,13 +231,6 @@ def test_what_another_module_needs_is_public() -> None:
         if alias.name.startswith("_") and not alias.name.startswith("__")
     ]
     assert private == []
-
-
-def test_what_is_loaded_by_its_name_is_there() -> None:
-    texts = (file.read_text(encoding="utf-8") for file in PACKAGE.rglob("*.py"))
-    names = [name for text in texts for name in re.findall(r'"(perfgate(?:\.\w+)+:\w+)"', text)]
-    assert names
-    assert all(map(resolve_name, names))
 
 
 def test_rooms_return_and_only_doors_print() -> None:

@@ -267,4 +267,4 @@ def test_the_peers_judge_both_loops_by_their_own_code_and_the_text_shows_it(
     assert found < 10
     (welch,) = (line for line in gpu.splitlines() if line.startswith("| Welch 1 % "))
     assert "| 20 of 20" in welch
-    assert "| none | 20 | 0 | interleaved 20 | 12.0 | 0 |" in cpu
+    assert f"| none | 20 | 0 | {Stage.BLOCKS} 20 | 12.0 | 0 |" in cpu
