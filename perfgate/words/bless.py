@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
-from perfgate.words.text import Text
+from perfgate.words.text import Rows
 
 _SOUND: Final = "Only a sound measurement can be a baseline"
 _REPEATS: Final = (
@@ -19,315 +18,351 @@ _GO_BACK: Final = (
 )
 _AGAIN: Final = "Measure again: pytest --perfgate {selector}"
 
-TEXT: Final[Mapping[str, Text]] = {
-    "bless-without-reason": Text(
+TEXT: Final[Rows] = {
+    "bless-without-reason": (
         "no reason was given",
         "A baseline says why it is one",
         'Say why: perfgate bless --reason "..."',
     ),
-    "bless-in-ci": Text(
+    "bless-in-ci": (
         "this is CI",
         "A baseline is blessed by someone who looked at what it changes",
         "Bless at a desk and commit the file, or say that CI may: --allow-ci",
     ),
-    "bless-unsound": Text("{workload}: {why}", _SOUND, _AGAIN),
-    "bless-run-unsound": Text("run {run}: {why}"),
-    "bless-inconclusive": Text(
-        "{workload}: the kept result is INCONCLUSIVE: {reason:raw}", _SOUND, "{next_step:raw}"
+    "bless-unsound": ("{workload}: {why}", _SOUND, _AGAIN),
+    "bless-run-unsound": "run {run}: {why}",
+    "bless-inconclusive": (
+        "{workload}: the kept result is INCONCLUSIVE: {reason:raw}",
+        _SOUND,
+        "{next_step:raw}",
     ),
-    "bless-of-outcome": Text("the kept result is {outcome}: {reason:raw}"),
-    "bless-metric-in-some-runs": Text(
-        "{metric} was measured in {having} of {runs:run|runs} ({reason})"
-    ),
-    "bless-stale": Text(
+    "bless-of-outcome": "the kept result is {outcome}: {reason:raw}",
+    "bless-metric-in-some-runs": "{metric} was measured in {having} of {runs:run|runs} ({reason})",
+    "bless-stale": (
         "{workload}: {why}",
         "A baseline must be of the code beside it",
         "Measure what is there now: pytest --perfgate {selector}",
     ),
-    "bless-code-unknown": Text("the kept result does not say which files it ran"),
-    "bless-code-changed": Text(
+    "bless-code-unknown": "the kept result does not say which files it ran",
+    "bless-code-changed": (
         "the kept result is of other code: {files:list} changed since it was measured"
     ),
-    "bless-nothing-measured": Text("the last gate measured nothing: it was {outcome}"),
-    "bless-too-few-runs": Text(
+    "bless-nothing-measured": "the last gate measured nothing: it was {outcome}",
+    "bless-too-few-runs": (
         "{workload}: {runs:run|runs} over {occasions:occasion|occasions} can be blessed",
         "A baseline needs at least {fewest}; runs of the same code, machine and speed are joined",
-        "Measure more: pytest --perfgate --perfgate-runs={fewest} {selector}\n"
-        "Then bless again: perfgate bless {workload:sh} {options}--reason {reason:sh}",
+        (
+            "Measure more: pytest --perfgate --perfgate-runs={fewest} {selector}\n"
+            "Then bless again: perfgate bless {workload:sh} {options}--reason {reason:sh}"
+        ),
     ),
-    "bless-too-few-runs-in-ci": Text(
+    "bless-too-few-runs-in-ci": (
         "{workload}: {runs:run|runs} over {occasions:occasion|occasions} can be blessed",
         "A baseline needs at least {fewest}; runs of the same code, machine and speed are joined",
-        "Start {workflow} on the branch with runs: {fewest} "
-        "(Actions, perfgate, Run workflow), then ask again.",
+        (
+            "Start {workflow} on the branch with runs: {fewest} "
+            "(Actions, perfgate, Run workflow), then ask again."
+        ),
     ),
-    "bless-loss": Text(
+    "bless-loss": (
         "{workload}: {why}",
         "A loss beyond budget is not blessed by the way",
-        "Fix it, or say that it is meant: perfgate bless {workload:sh} --accept-regression "
-        '--reason "..."',
+        (
+            "Fix it, or say that it is meant: perfgate bless {workload:sh} --accept-regression "
+            '--reason "..."'
+        ),
     ),
-    "bless-regressed": Text("it REGRESSED: {reason:raw}"),
-    "bless-regressed-unexplained": Text("it REGRESSED"),
-    "bless-count-rose": Text("{metric} {reason:raw}"),
-    "bless-time-rose": Text(
+    "bless-regressed": "it REGRESSED: {reason:raw}",
+    "bless-regressed-unexplained": "it REGRESSED",
+    "bless-count-rose": "{metric} {reason:raw}",
+    "bless-time-rose": (
         "{metric} rises by {change:%} over what is blessed now, its budget is {budget:%}"
     ),
-    "bless-share-rose": Text(
+    "bless-share-rose": (
         "{metric} rises by {change:%} of a step over what is blessed now, its budget is {budget:%}"
     ),
-    "bless-coarse": Text(
-        "{workload}: its runs took {lowest:ms} to {highest:ms} ms a step: stored runs could hold "
-        "no budget of step_ms below {smallest:loss}. {why}",
+    "bless-coarse": (
+        (
+            "{workload}: its runs took {lowest:ms} to {highest:ms} ms a step: stored runs could "
+            "hold no budget of step_ms below {smallest:loss}. {why}"
+        ),
         "A baseline holds {coarsest:short%}, or its commit can be run again",
-        "Steady the workload or its machine, or measure at a commit without changes (ab_run not "
-        "off); to bless it as it "
-        'is: perfgate bless {workload:sh} --reason "..." --hold auto',
+        (
+            "Steady the workload or its machine, or measure at a commit without changes (ab_run "
+            "not off); to bless it as it "
+            'is: perfgate bless {workload:sh} --reason "..." --hold auto'
+        ),
     ),
-    "occasion-of-no-baseline": Text(
+    "occasion-of-no-baseline": (
         "{workload}: it has no baseline on {gpu} that an occasion could be added to",
         "An occasion repeats what is blessed",
         'Make one: perfgate bless {workload:sh} --reason "..."',
     ),
-    "occasion-no-room": Text(
+    "occasion-no-room": (
         "{workload}: of {blessed} blessed runs and {more} more, {left} would be left",
         "A baseline holds {most} runs, and the oldest occasions make room",
         "Measure fewer at once: pytest --perfgate --perfgate-runs={fewest} {selector}",
     ),
-    "occasion-no-repeat": Text(
+    "occasion-no-repeat": (
         "{workload}: the kept result is {why}",
         "Only an unchanged repeat of what is blessed is an occasion of it",
         'Repeat it as it was blessed, or bless anew: perfgate bless {workload:sh} --reason "..."',
     ),
-    "occasion-regressed": Text(
+    "occasion-regressed": (
         "{workload}: it REGRESSED: {reason:raw}",
         "The code is the blessed one, so what moved is the machine: look at it first",
         "Look at what moved: perfgate explain {workload:sh}",
     ),
-    "occasion-not-judged": Text(
+    "occasion-not-judged": (
         "{workload}: the kept result is {outcome}: {reason:raw}",
         "An occasion is added once a gate has held it against what is blessed",
         "Measure it again: pytest --perfgate {selector}",
     ),
-    "occasion-not-another": Text(
+    "occasion-not-another": (
         "{workload}: {why}",
-        "Within {minutes} minutes a GPU is in one state: more runs of it say nothing of other "
-        "hours",
+        (
+            "Within {minutes} minutes a GPU is in one state: more runs of it say nothing of other "
+            "hours"
+        ),
         "Measure it at another time of day: pytest --perfgate {selector}",
     ),
-    "occasion-is-in": Text("the newest kept result, of {at}, is in the baseline already"),
-    "occasion-is-near": Text("{at} is the same occasion as {near}, which is in the baseline"),
+    "occasion-is-in": "the newest kept result, of {at}, is in the baseline already",
+    "occasion-is-near": "{at} is the same occasion as {near}, which is in the baseline",
     # Why a kept result is no repeat of what is blessed
-    "repeat-other-parameters": Text("of other parameters"),
-    "repeat-unsound": Text("{outcome}"),
-    "repeat-other-machine": Text("of another machine ({names:list,})"),
-    "repeat-other-step-value": Text("of another value of step_ms"),
-    "repeat-other-code": Text("of other code"),
-    "repeat-code-unknown": Text("not shown to be of the blessed code"),
-    "repeat-other-counts": Text("of other counts"),
-    "repeat-lacks-metric": Text("without {metric} in some run"),
+    "repeat-other-parameters": "of other parameters",
+    "repeat-unsound": "{outcome}",
+    "repeat-other-machine": "of another machine ({names:list,})",
+    "repeat-other-step-value": "of another value of step_ms",
+    "repeat-other-code": "of other code",
+    "repeat-code-unknown": "not shown to be of the blessed code",
+    "repeat-other-counts": "of other counts",
+    "repeat-lacks-metric": "without {metric} in some run",
     # What to know of a baseline
-    "never-an-ab-run": Text("{why}: there will be no A/B run with it"),
-    "no-ab-run-no-commit": Text("It was not measured at a commit, so no gate can run it again"),
-    "no-ab-run-uncommitted": Text(
-        "It was measured with uncommitted changes, which no commit holds"
-    ),
-    "no-ab-run-uncommitted-files": Text(
+    "never-an-ab-run": "{why}: there will be no A/B run with it",
+    "no-ab-run-no-commit": "It was not measured at a commit, so no gate can run it again",
+    "no-ab-run-uncommitted": "It was measured with uncommitted changes, which no commit holds",
+    "no-ab-run-uncommitted-files": (
         "It was measured with uncommitted changes ({files:list,}), which no commit holds"
     ),
-    "no-ab-run-by-settings": Text("The settings leave no A/B run"),
-    "commit-not-on-branch": Text(
+    "no-ab-run-by-settings": "The settings leave no A/B run",
+    "commit-not-on-branch": (
         "Its commit is not on {branch}: after a squash or a rebase no branch will hold it",
-        "Gates then run a commit with the same files, or fetch it from the remote as long as that "
-        "keeps it",
+        (
+            "Gates then run a commit with the same files, or fetch it from the remote as long as "
+            "that keeps it"
+        ),
     ),
-    "counts-exact": Text("counts exact"),
-    "has-budget": Text("{metric} {loss:short%}"),
-    "held-to": Text("{metric} to {loss:short%}"),
-    "holds": Text("{held:list,}"),
-    "cannot-be-held": Text(
-        "A gate can hold {wider:list} here, and is INCONCLUSIVE below that now and then, which "
-        "shuts it; {guards:list} guard it at their own budgets",
+    "counts-exact": "counts exact",
+    "has-budget": "{metric} {loss:short%}",
+    "held-to": "{metric} to {loss:short%}",
+    "holds": "{held:list,}",
+    "cannot-be-held": (
+        (
+            "A gate can hold {wider:list} here, and is INCONCLUSIVE below that now and then, which "
+            "shuts it; {guards:list} guard it at their own budgets"
+        ),
         "",
-        "Add occasions (--occasion), let A/B runs settle it (a baseline of a commit, A/B run not "
-        'off), or write the wider budgets: perfgate bless {workload:sh} --reason "..." --hold auto',
+        (
+            "Add occasions (--occasion), let A/B runs settle it (a baseline of a commit, A/B run "
+            "not "
+            'off), or write the wider budgets: perfgate bless {workload:sh} --reason "..." --hold '
+            "auto"
+        ),
     ),
-    "costs-counts-only": Text(
+    "costs-counts-only": (
         "{runs:run|runs} over {occasions:occasion|occasions}, without step_ms: only counts can be "
         "judged"
     ),
-    "costs-nothing": Text(
+    "costs-nothing": (
         "{runs:run|runs} over {occasions:occasion|occasions}, with step times that nothing can be "
         "compared with"
     ),
-    "costs": Text(
+    "costs": (
         "{runs:run|runs} over {occasions:occasion|occasions}: without A/B runs a gate holds "
         "{held:list}"
     ),
-    "costs-fewer": Text(
+    "costs-fewer": (
         "{runs:run|runs} over {occasions:occasion|occasions}: without A/B runs a gate holds "
         "{held:list}; with {wanted_runs} over {wanted_occasions} it would be {then:list}"
     ),
-    "repeat-unreadable": Text("that cannot be read"),
-    "of-results": Text("{n} {why}"),
+    "repeat-unreadable": "that cannot be read",
+    "of-results": "{n} {why}",
     # What to know of a calibration
-    "one-occasion": Text(
-        "All runs are of one occasion, so the SD between occasions is the default, which nobody "
-        "measured here",
+    "one-occasion": (
+        (
+            "All runs are of one occasion, so the SD between occasions is the default, which "
+            "nobody measured here"
+        ),
         "",
         "Run this again at other times of day: {wanted} occasions are wanted.",
     ),
-    "few-occasions": Text(
+    "few-occasions": (
         "{occasions} of the {wanted} occasions wanted: run this again at other times of day, and "
         "the default weighs less in the SD between occasions"
     ),
-    "repeats-regressed": Text(
+    "repeats-regressed": (
         "{n:kept result|kept results} {n:~was|were} REGRESSED",
-        "The code is the blessed one, so it counts: what moved was the machine, and is in the SD "
-        "between occasions",
+        (
+            "The code is the blessed one, so it counts: what moved was the machine, and is in the "
+            "SD between occasions"
+        ),
     ),
-    "repeats-dropped": Text(
+    "repeats-dropped": (
         "{n:run|runs} dropped as {n:~an outlier|outliers} of {metric}: {far:list,}",
         "Its SDs are of {runs} of the {of} runs",
     ),
-    "distance": Text("{distance:+%}"),
-    "distance-of-step": Text("{distance:+%} of a step"),
-    "not-calibrated": Text("{metric} is not calibrated: it is 0 in some run, or out of all bounds"),
-    "results-left-out": Text("Kept results left out: {reasons:list,}"),
-    "only-of-its-commit": Text(
+    "distance": "{distance:+%}",
+    "distance-of-step": "{distance:+%} of a step",
+    "not-calibrated": "{metric} is not calibrated: it is 0 in some run, or out of all bounds",
+    "results-left-out": "Kept results left out: {reasons:list,}",
+    "only-of-its-commit": (
         "The baseline does not say which files it ran, so kept results count only where they are "
         "of its commit and nothing was changed in it"
     ),
-    "only-its-own-runs": Text(
-        "The baseline says neither which files it ran nor a commit without changes, so only its "
-        "own runs count",
+    "only-its-own-runs": (
+        (
+            "The baseline says neither which files it ran nor a commit without changes, so only "
+            "its own runs count"
+        ),
         "",
         "Bless it anew to calibrate it.",
     ),
-    "calibrate-nothing-gated": Text(
+    "calibrate-nothing-gated": (
         "{workload}: the baseline holds no time with a budget of which an SD could be shown",
         "Counts are exact and need no calibration",
         "See what it holds: perfgate show {workload:sh}",
     ),
-    "calibrate-other-parameters": Text(
+    "calibrate-other-parameters": (
         "{workload}: its parameters have changed since it was blessed ({changes:list,})",
         _REPEATS,
         _ANEW,
     ),
-    "calibrate-code-unknown": Text(
-        "{workload}: the baseline does not say which files it ran, and this is not its commit, "
-        "unchanged",
+    "calibrate-code-unknown": (
+        (
+            "{workload}: the baseline does not say which files it ran, and this is not its commit, "
+            "unchanged"
+        ),
         _REPEATS,
         _ANEW,
     ),
-    "calibrate-code-changed": Text(
-        "{workload}: {files:list} changed since it was blessed", _REPEATS, _GO_BACK
+    "calibrate-code-changed": (
+        "{workload}: {files:list} changed since it was blessed",
+        _REPEATS,
+        _GO_BACK,
     ),
-    "calibrate-no-result": Text(
+    "calibrate-no-result": (
         "{workload}: the gate left no result of it",
         "Its runs were to be the repeats",
         "See what pytest says above.",
     ),
-    "calibrate-no-repeat": Text(
+    "calibrate-no-repeat": (
         "{workload}: what was measured just now is {why}, and no repeat of what is blessed",
         _REPEATS,
         _GO_BACK,
     ),
-    "calibrate-unsound": Text(
+    "calibrate-unsound": (
         "{workload}: what was measured just now is {why}, and no repeat of what is blessed",
         _REPEATS,
         "See its verdict above for the cause, then run again.",
     ),
     # Merged gates
-    "merge-no-gate": Text("{folder}: there is no {file} in it, nor below it"),
-    "merge-no-folder": Text("{folder}: no folder that can be listed ({why})"),
-    "merge-folder-is-link": Text("{folder}: a link to a folder of a gate, which is not followed"),
-    "merge-document-unreadable": Text(
+    "merge-no-gate": "{folder}: there is no {file} in it, nor below it",
+    "merge-no-folder": "{folder}: no folder that can be listed ({why})",
+    "merge-folder-is-link": "{folder}: a link to a folder of a gate, which is not followed",
+    "merge-document-unreadable": (
         "{path:quote}: {why}",
         "It should be what --perfgate-{option} writes",
         "Let the gate write it anew, with the perfgate that merges.",
     ),
-    "merge-no-plain-file": Text("it is no plain file, or a link, which is not followed"),
-    "merge-not-readable": Text("it cannot be read ({why})"),
-    "merge-too-large": Text("it is larger than {largest}"),
-    "merge-other-format": Text(
+    "merge-no-plain-file": "it is no plain file, or a link, which is not followed",
+    "merge-not-readable": "it cannot be read ({why})",
+    "merge-too-large": "it is larger than {largest}",
+    "merge-other-format": (
         "it is not of the format that this perfgate reads ({place}: {problem:quote})"
     ),
-    "merge-twin-keys": Text("{problem:quote}"),
-    "merge-of-merged": Text(
+    "merge-twin-keys": "{problem:quote}",
+    "merge-of-merged": (
         "{path:quote}: it is of gates that were merged before",
         "Merged are the documents of gates themselves",
         "Name the folders of the gates, and write what is merged elsewhere.",
     ),
-    "merge-page-of-another-gate": Text(
+    "merge-page-of-another-gate": (
         "{path:quote}: it is of another gate than the {document} next to it",
         "",
         "Take both from one gate.",
     ),
-    "merge-too-many": Text(
-        "{path:quote}: there are more than {most} gates", "", "Merge fewer of them."
+    "merge-too-many": (
+        "{path:quote}: there are more than {most} gates",
+        "",
+        "Merge fewer of them.",
     ),
-    "merge-page-left-out": Text("the page of the gate in {folder:quote} is left out: {why}"),
-    "merge-not-as-expected": Text(
+    "merge-page-left-out": "the page of the gate in {folder:quote} is left out: {why}",
+    "merge-not-as-expected": (
         "{expected:gate|gates} {expected:~was|were} expected, and {found:gate|gates} found: "
         "{gates:list}"
     ),
-    "merge-nothing-judged": Text("no workload was judged, so nothing is known"),
-    "merge-gate-judged-nothing": Text(
+    "merge-nothing-judged": "no workload was judged, so nothing is known",
+    "merge-gate-judged-nothing": (
         "{gate}: {file:quote} says that it is open, and no workload was judged"
     ),
-    "merge-gate-twice": Text("{gate}: one gate is in {folders:list}, and a gate counts once"),
-    "merge-several-commits": Text(
+    "merge-gate-twice": "{gate}: one gate is in {folders:list}, and a gate counts once",
+    "merge-several-commits": (
         "the gates are of several commits, and a verdict is of one: {gates:list}"
     ),
-    "merge-commit-unknown": Text("{gate}: it does not say at which commit it was measured"),
-    "merge-shards-missing": Text("{n:~shard|shards} {shards:list} {gpu} {n:~is|are} missing"),
-    "merge-shards-differ": Text(
-        "the {of} shards on {gpu} divided different workloads, and one may have fallen to none: "
-        "not all collected {workloads:list}",
+    "merge-commit-unknown": "{gate}: it does not say at which commit it was measured",
+    "merge-shards-missing": "{n:~shard|shards} {shards:list} {gpu} {n:~is|are} missing",
+    "merge-shards-differ": (
+        (
+            "the {of} shards on {gpu} divided different workloads, and one may have fallen to "
+            "none: not all collected {workloads:list}"
+        ),
         "",
-        "Give all shards the same options, environment and parameters, and skip by a mark what a "
-        "file skips by itself.",
+        (
+            "Give all shards the same options, environment and parameters, and skip by a mark what "
+            "a file skips by itself."
+        ),
     ),
-    "merge-shard-of-what": Text(
+    "merge-shard-of-what": (
         "{gate}: {file:quote} does not say which workloads the shards divided",
         "One that fell to none of them would not be missed",
         "Gate all shards anew, with the perfgate that merges.",
     ),
-    "merge-shard-lacks": Text(
-        "{gate}: {file:quote} says that it is open, and holds no verdict of {workloads:list}, "
-        "which "
-        "fell to it",
+    "merge-shard-lacks": (
+        (
+            "{gate}: {file:quote} says that it is open, and holds no verdict of {workloads:list}, "
+            "which "
+            "fell to it"
+        ),
         "",
         "Gate this shard anew.",
     ),
-    "merge-judged-twice": Text("{workload} on {gpu}: several gates judged it ({gates:list})"),
-    "merge-open-but-failed": Text(
-        "{gate}: it says that it is open, and that pytest ended with {status}"
-    ),
-    "merge-shut-without-reason": Text("{gate}: it is shut, and does not say why"),
-    "merge-open-but-loosened": Text(
+    "merge-judged-twice": "{workload} on {gpu}: several gates judged it ({gates:list})",
+    "merge-open-but-failed": "{gate}: it says that it is open, and that pytest ended with {status}",
+    "merge-shut-without-reason": "{gate}: it is shut, and does not say why",
+    "merge-open-but-loosened": (
         "{file:quote} says that it is open, and that it was loosened without approval"
     ),
-    "merge-outcome-unlike": Text("{workload}: {file:quote} says {outcome} where {whys:list}"),
-    "merge-no-run": Text("no run was made"),
-    "merge-no-machine": Text("no machine was read"),
-    "merge-no-metric": Text("no metric was judged"),
-    "merge-metric-is": Text("{metric} is {outcome}"),
-    "merge-versions": Text("Measured by perfgate {versions:list}, merged by {own}"),
-    "merge-with-changes": Text("Measured with uncommitted changes: {gates:list}"),
-    "merge-settings-differ": Text(
+    "merge-outcome-unlike": "{workload}: {file:quote} says {outcome} where {whys:list}",
+    "merge-no-run": "no run was made",
+    "merge-no-machine": "no machine was read",
+    "merge-no-metric": "no metric was judged",
+    "merge-metric-is": "{metric} is {outcome}",
+    "merge-versions": "Measured by perfgate {versions:list}, merged by {own}",
+    "merge-with-changes": "Measured with uncommitted changes: {gates:list}",
+    "merge-settings-differ": (
         "The gates differ in their settings ({settings:list}); shown are those of {shown}"
     ),
-    "merge-part-chosen": Text("{gate}: {choice:quote}"),
-    "merge-without-page": Text(
+    "merge-part-chosen": "{gate}: {choice:quote}",
+    "merge-without-page": (
         "Without blessed runs, timelines and history on the page, for there is no {file}: "
         "{gates:list}"
     ),
-    "demo-run-damaged": Text(
-        "{archive}: the recorded run cannot be unpacked ({why:raw})", "", "Reinstall perfgate."
+    "demo-run-damaged": (
+        "{archive}: the recorded run cannot be unpacked ({why:raw})",
+        "",
+        "Reinstall perfgate.",
     ),
-    "demo-folder-not-made": Text(
+    "demo-folder-not-made": (
         "{path:raw}: the demo's folder cannot be made ({why:raw})",
         "A folder that is not there yet",
         "Give --keep another name.",

@@ -2,109 +2,121 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
-from perfgate.words.text import Text
+from perfgate.words.text import Rows
 
 _BLESS: Final = 'Make one: pytest --perfgate; perfgate bless --reason "..."'
 _TAKEN: Final = "It takes a baseline's file, a kept result, a capture, WORKLOAD or WORKLOAD:kept"
 _LIST: Final = "See them all: pytest --perfgate --collect-only -q"
 _MEASURE: Final = "Measure first: pytest --perfgate"
 
-TEXT: Final[Mapping[str, Text]] = {
+TEXT: Final[Rows] = {
     # Nothing of that name
-    "baselines-none": Text("{subject:quote}: there is no baseline", "", _BLESS),
-    "baseline-unknown": Text(
-        "{subject:quote}: there is no baseline", "There are baselines of {known:list}", _BLESS
+    "baselines-none": ("{subject:quote}: there is no baseline", "", _BLESS),
+    "baseline-unknown": (
+        "{subject:quote}: there is no baseline",
+        "There are baselines of {known:list}",
+        _BLESS,
     ),
-    "baseline-not-here": Text(
+    "baseline-not-here": (
         "{subject:quote}: there is no baseline of this machine ({machine})",
         "What is calibrated is a baseline",
         _BLESS,
     ),
-    "results-none": Text("no result that could be used is kept in this project", "", _MEASURE),
-    "result-unknown": Text(
-        "{subject:quote}: no result of it is kept", "Kept are {known:list}", _MEASURE
+    "results-none": ("no result that could be used is kept in this project", "", _MEASURE),
+    "result-unknown": (
+        "{subject:quote}: no result of it is kept",
+        "Kept are {known:list}",
+        _MEASURE,
     ),
-    "result-misspelt": Text(
+    "result-misspelt": (
         "{subject:quote}: no result of it is kept",
         "Perhaps you meant {nearest:list}",
         "Give its name as it is: {nearest:list}",
     ),
-    "workload-unknown": Text(
-        "{subject:quote}: there is no such workload", "There are {known:list}", _LIST
+    "workload-unknown": (
+        "{subject:quote}: there is no such workload",
+        "There are {known:list}",
+        _LIST,
     ),
-    "workload-unknown-and-none": Text("{subject:quote}: there is no such workload", "", _LIST),
-    "subject-missing": Text(
+    "workload-unknown-and-none": ("{subject:quote}: there is no such workload", "", _LIST),
+    "subject-missing": (
         "{subject:quote}: there is neither such a file nor such a workload with a baseline",
         _TAKEN,
         "See what there is: perfgate show",
     ),
-    "subject-without-result": Text(
+    "subject-without-result": (
         "{subject:quote}: there is no result.json in this folder",
         _TAKEN,
         "See what there is: perfgate show",
     ),
-    "subject-foreign": Text(
+    "subject-foreign": (
         "{subject:quote}: this is nothing that can be compared",
         _TAKEN,
         "Check the path; of what a gate has measured last, name a workload: WORKLOAD:kept",
     ),
-    "subject-several": Text(
+    "subject-several": (
         "{subject:quote}: it has {count} baselines",
         "One of them can be compared",
         "Name its file: {files:list}",
     ),
-    "captures-without-steps": Text(
+    "captures-without-steps": (
         "{missing}",
-        next_step="{missing:rest} Without --step two captures are compared as whole windows.",
+        "",
+        "{missing:rest} Without --step two captures are compared as whole windows.",
     ),
-    "capture-without-step": Text(
+    "capture-without-step": (
         "{subject:quote}: without --step, a capture is measured as one window",
         "The other side is per step",
         "Name the range of its steps: --step REGEX (of perfgate's own captures: --step step)",
     ),
-    "gpu-missing": Text(
+    "gpu-missing": (
         "{subject:quote}: no NVIDIA GPU is here",
         "ncu looks at kernels while they run",
         "Run it where the gate runs, with .perfgate/ at hand.",
     ),
     # Refused
-    "page-unwritten": Text(
+    "page-unwritten": (
         "{file:quote}: the page cannot be written there ({reason})",
         "",
         "Give it a file that can be written.",
     ),
-    "workload-gone": Text(
+    "workload-gone": (
         "{subject:quote}: the workload is gone: {why}",
         "A baseline is of a workload that a gate can measure",
-        "See which there are (pytest --perfgate --collect-only -q) and measure what it has become: "
-        "pytest --perfgate",
+        (
+            "See which there are (pytest --perfgate --collect-only -q) and measure what it has "
+            "become: pytest --perfgate"
+        ),
     ),
-    "source-gone": Text("there is no {source:quote}"),
-    "source-without": Text("{source:quote} holds no {workload:quote}"),
-    "left-out-gone": Text("{workload}: left out, the workload is gone: {why}"),
-    "gate-unfinished": Text(
+    "source-gone": "there is no {source:quote}",
+    "source-without": "{source:quote} holds no {workload:quote}",
+    "left-out-gone": "{workload}: left out, the workload is gone: {why}",
+    "gate-unfinished": (
         "calibrate: the gate that was to measure the repeats ended with exit status {exit_status}",
         "The baselines are as they were",
         "See what pytest says above.",
     ),
-    "baseline-commit": Text("Commit the baselines in a commit of their own"),
-    "selftest-without-gpu": Text(
-        "This machine has no GPU that a workload would see, so nothing can be shown of a gate "
-        "on it",
+    "baseline-commit": "Commit the baselines in a commit of their own",
+    "selftest-without-gpu": (
+        (
+            "This machine has no GPU that a workload would see, so nothing can be shown of a gate "
+            "on it"
+        ),
         "",
-        "Run on a machine with one (perfgate doctor says what is missing), or try only the path: "
-        "perfgate selftest --cpu",
+        (
+            "Run on a machine with one (perfgate doctor says what is missing), or try only the "
+            "path: perfgate selftest --cpu"
+        ),
     ),
     # Words of a command that do not go together
-    "hold-invalid": Text("'{value}' is no budget: expected auto, or a percentage as in 8%"),
-    "options-contradict": Text("{option} and {other} do not go together", "", "Leave one out."),
-    "option-idle": Text(
-        "{option} has no effect without {needed}", "", "Give {needed} as well, or leave it out."
+    "hold-invalid": "'{value}' is no budget: expected auto, or a percentage as in 8%",
+    "options-contradict": ("{option} and {other} do not go together", "", "Leave one out."),
+    "option-idle": (
+        "{option} has no effect without {needed}",
+        "",
+        "Give {needed} as well, or leave it out.",
     ),
-    "explain-subjects": Text(
-        "It takes a workload, or two things to compare, and this is {words:list}"
-    ),
+    "explain-subjects": "It takes a workload, or two things to compare, and this is {words:list}",
 }

@@ -2,202 +2,200 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
-from perfgate.words.text import Text
+from perfgate.words.text import Rows
 
 _BLESS: Final = 'perfgate bless {workload:sh} --reason "..."'
 
-_COUNTS: Final[Mapping[str, Text]] = {
-    "count-rose": Text("rose from {limit:count} to {now:count} per step"),
-    "count-rose-in-only": Text(
+_COUNTS: Final[Rows] = {
+    "count-rose": "rose from {limit:count} to {now:count} per step",
+    "count-rose-in-only": (
         "rose from {limit:count} to {now:count} per step, in the only run allowed"
     ),
-    "count-rose-in-first": Text(
+    "count-rose-in-first": (
         "rose from {limit:count} to {now:count} per step, to be confirmed by a second run"
     ),
-    "count-rose-once": Text(
-        "rose above {limit:count} per step in 1 of {runs:run|runs}, not confirmed"
-    ),
-    "count-rose-by-chance": Text(
+    "count-rose-once": "rose above {limit:count} per step in 1 of {runs:run|runs}, not confirmed",
+    "count-rose-by-chance": (
         "rose above {limit:count} per step, as it varies by itself in {chance:short%} of gates"
     ),
-    "count-fell": Text("fell from {least:count} to {now:count} per step"),
-    "count-fell-in-some": Text("fell from {least:count} per step in some of {runs:run|runs}"),
-    "count-same": Text("unchanged (exact)"),
-    "count-within": Text("within its maximum of {limit:count} per step (not exact)"),
-    "count-of-process": Text(
+    "count-fell": "fell from {least:count} to {now:count} per step",
+    "count-fell-in-some": "fell from {least:count} per step in some of {runs:run|runs}",
+    "count-same": "unchanged (exact)",
+    "count-within": "within its maximum of {limit:count} per step (not exact)",
+    "count-of-process": (
         "{count}, in a process that had less of it than the most of the {processes}"
     ),
 }
 
-_TIMES: Final[Mapping[str, Text]] = {
-    "time-changed": Text("{change:change of unit}, budget {budget:limit of unit}"),
-    "share-changed": Text("{change:change of unit} of a step, budget {budget:limit of unit}"),
-    "time-zero": Text(
+_TIMES: Final[Rows] = {
+    "time-changed": "{change:change of unit}, budget {budget:limit of unit}",
+    "share-changed": "{change:change of unit} of a step, budget {budget:limit of unit}",
+    "time-zero": (
         "0 in {before} of {of:baseline run|baseline runs} and in {now} of {runs:run|runs}, "
         "which leaves no relative change to judge"
     ),
-    "times-too-far-apart": Text("its values lie too far apart to be compared"),
-    "baseline-without-step": Text("the baseline has no step time to measure it against"),
-    "sides-without-step": Text("neither side has a step time to measure it against: {why}"),
+    "times-too-far-apart": "its values lie too far apart to be compared",
+    "baseline-without-step": "the baseline has no step time to measure it against",
+    "sides-without-step": "neither side has a step time to measure it against: {why}",
 }
 
-_ROWS: Final[Mapping[str, Text]] = {
-    "only-shown": Text("shown, not gated"),
-    "not-comparable": Text("not comparable"),
-    "only-estimated": Text("not judged: a loss settled the gate after {runs:run|runs}"),
-    "new-to-gate": Text(
-        "in {having} of {runs:baseline run|baseline runs}, not gated: bless to gate it"
-    ),
-    "new-to-show": Text("in {having} of {runs:baseline run|baseline runs}; shown, not gated"),
-    "measured-nowhere": Text("not measured on either side: {why}"),
-    "missing-in-runs": Text("not measured in {without} of {runs:run|runs}{why}"),
-    "metric-is": Text("{metric} {what}"),
+_ROWS: Final[Rows] = {
+    "only-shown": "shown, not gated",
+    "not-comparable": "not comparable",
+    "only-estimated": "not judged: a loss settled the gate after {runs:run|runs}",
+    "new-to-gate": "in {having} of {runs:baseline run|baseline runs}, not gated: bless to gate it",
+    "new-to-show": "in {having} of {runs:baseline run|baseline runs}; shown, not gated",
+    "measured-nowhere": "not measured on either side: {why}",
+    "missing-in-runs": "not measured in {without} of {runs:run|runs}{why}",
+    "metric-is": "{metric} {what}",
 }
 
-_PASSED: Final[Mapping[str, Text]] = {
-    "within-budget": Text(
+_PASSED: Final[Rows] = {
+    "within-budget": (
         "Within budget: {times:time metric|time metrics} and {counts:count|counts}, "
         "{runs:run|runs} against {blessed} blessed"
     ),
-    "within-budget-in-pairs": Text(
+    "within-budget-in-pairs": (
         "Within budget: {times:time metric|time metrics} and {counts:count|counts}, "
         "{runs:pair|pairs}"
     ),
 }
 
-_OPEN: Final[Mapping[str, Text]] = {
-    "unsettled-by-runs": Text("Not settled by {runs:run|runs}", "", "Measure more and judge again"),
-    "unsettled-by-pairs": Text(
-        "Not settled by {runs:pair|pairs}", "", "Measure more and judge again"
-    ),
-    "too-few-runs": Text("{runs:run|runs} cannot pass, which takes {fewest}"),
-    "too-few-pairs": Text("{runs:pair|pairs} cannot pass, which takes {fewest}"),
-    "open": Text("{what}"),
-    "open-two-modes": Text(
-        "{what}; yet runs of one side lie far apart, as where a workload has two modes, or its "
-        "machine two speeds, and one of them was met more often by chance",
+_OPEN: Final[Rows] = {
+    "unsettled-by-runs": ("Not settled by {runs:run|runs}", "", "Measure more and judge again"),
+    "unsettled-by-pairs": ("Not settled by {runs:pair|pairs}", "", "Measure more and judge again"),
+    "too-few-runs": "{runs:run|runs} cannot pass, which takes {fewest}",
+    "too-few-pairs": "{runs:pair|pairs} cannot pass, which takes {fewest}",
+    "open": "{what}",
+    "open-two-modes": (
+        (
+            "{what}; yet runs of one side lie far apart, as where a workload has two modes, or its "
+            "machine two speeds, and one of them was met more often by chance"
+        ),
         "",
-        "Gate again. If it stays so, steady the workload or its machine: what do its slow runs "
-        "share?",
+        (
+            "Gate again. If it stays so, steady the workload or its machine: what do its slow runs "
+            "share?"
+        ),
     ),
-    "open-slow-runs": Text(
+    "open-slow-runs": (
         "{what}; yet {slow} of {runs:process|processes} took longer (up to {farthest:short%}), "
         "{other_slow} of {other_runs} of the other side's"
     ),
-    "open-in-runs": Text(
+    "open-in-runs": (
         "{what}: neither shown to be within it nor beyond it",
         "The smallest loss that {runs:run|runs} can show here is {smallest:loss}",
     ),
-    "open-in-pairs": Text(
+    "open-in-pairs": (
         "{what}: neither shown to be within it nor beyond it",
         "The smallest loss that {runs:pair|pairs} can show here is {smallest:loss}",
     ),
-    "shut-by-few-runs": Text(
-        "So few runs keep the gate shut, whatever the setting `inconclusive` is"
-    ),
-    "shut-by-size": Text(
+    "shut-by-few-runs": "So few runs keep the gate shut, whatever the setting `inconclusive` is",
+    "shut-by-size": (
         "{metric} may have risen by two budgets or more: the gate stays shut, whatever the setting "
         "`inconclusive` is"
     ),
 }
 
-_NEXT: Final[Mapping[str, Text]] = {
-    "allow-runs": Text("Allow {runs:run|runs}: pytest --perfgate --perfgate-max-runs={runs}"),
-    "allow-pairs": Text("Allow {pairs:pair|pairs}: pytest --perfgate --perfgate-max-runs={most}"),
-    "steady-count": Text("Fix what makes it vary from run to run: seeds, shapes, batch lengths"),
-    "see-captures": Text(
+_NEXT: Final[Rows] = {
+    "allow-runs": "Allow {runs:run|runs}: pytest --perfgate --perfgate-max-runs={runs}",
+    "allow-pairs": "Allow {pairs:pair|pairs}: pytest --perfgate --perfgate-max-runs={most}",
+    "steady-count": "Fix what makes it vary from run to run: seeds, shapes, batch lengths",
+    "see-captures": (
         "More runs do not help while this lasts: see the runs' captures and logs for the cause"
     ),
-    "find-slow-runs": Text(
+    "find-slow-runs": (
         "Find what the slow processes share: another core, a neighbour, an allocator, a cache. "
         "If the other side has them as often, gate again"
     ),
-    "let-pairs-settle": Text(
+    "let-pairs-settle": (
         "Its runs differ by {sd:short%} (SD). Let an A/B run settle it "
         '(ab_run = "auto" in [tool.perfgate], and a baseline of a commit), steady the workload, or '
         "set a wider budget for {metric}"
     ),
-    "take-turns": Text(
+    "take-turns": (
         "Its runs differ by {sd:short%} (SD): let both sides take turns "
         '(ab_run = "interleave" in [tool.perfgate]), steady the workload, or set a wider budget '
         "for {metric}"
     ),
-    "steady": Text(
+    "steady": (
         "Its runs differ by {sd:short%} (SD): steady the workload, or set a wider budget for "
         "{metric}"
     ),
 }
 
-_NOT_MEASURED: Final[Mapping[str, Text]] = {
-    "baseline-gates-nothing": Text(
+_NOT_MEASURED: Final[Rows] = {
+    "baseline-gates-nothing": (
         "The baseline holds no metric that is gated",
         "",
         f"Delete its file, gate once more and bless one that does: {_BLESS}",
     ),
-    "not-all-judged": Text(
+    "not-all-judged": (
         "Not all that the baseline gates could be judged: {rows:list;}",
         "",
-        "See the runs' captures and logs for the cause. If this is meant, delete the baseline's "
-        f"file, gate once more and bless anew: {_BLESS}",
+        (
+            "See the runs' captures and logs for the cause. If this is meant, delete the "
+            "baseline's "
+            f"file, gate once more and bless anew: {_BLESS}"
+        ),
     ),
 }
 
-_MOVED: Final[Mapping[str, Text]] = {
-    "metrics-regressed": Text("Slower: {metrics:list}"),
-    "metrics-improved": Text("Faster: {metrics:list}"),
-    "regressed": Text(
-        "{what}", "{also}", f"If this is meant, {{bless_it}}: {_BLESS} --accept-regression"
+_MOVED: Final[Rows] = {
+    "metrics-regressed": "Slower: {metrics:list}",
+    "metrics-improved": "Faster: {metrics:list}",
+    "regressed": (
+        "{what}",
+        "{also}",
+        f"If this is meant, {{bless_it}}: {_BLESS} --accept-regression",
     ),
-    "improved": Text("{what}", "{also}", f"To hold the gain, {{bless_it}}: {_BLESS}"),
-    "bless-it": Text("bless it"),
-    "gate-and-bless": Text(
-        "gate with --perfgate-runs={fewest} (what a baseline needs) and bless it"
-    ),
-    "also-regressed": Text("Also regressed: {metrics:list}"),
-    "also-improved": Text("Also improved: {metrics:list}"),
-    "headline": Text("{lead}{estimate}{cause}{part}{step}"),
-    "moved": Text("{change:change of unit} {metric} ({before:of metric} to {now:of metric} ms)"),
-    "moved-to": Text("{metric} {before:of metric} to {now:of metric}"),
-    "moved-to-ms": Text("{metric} {before:of metric} to {now:of metric} ms"),
-    "unmoved": Text("{metric} unchanged ({now:of metric} ms)"),
-    "estimate-of-runs": Text(", an estimate from {runs:run|runs}"),
-    "estimate-of-pairs": Text(", an estimate from {runs:pair|pairs}"),
-    "because": Text(": {what}"),
-    "but": Text(", but {what}"),
-    "and-step": Text("; {what}"),
-    "under-range": Text(" under `{range}`"),
-    "more-under-range": Text(": {metric} +{ms:ms} ms under `{range}`"),
-    "less-under-range": Text(": {metric} -{ms:ms} ms under `{range}`"),
-    "shown-by-holm": Text("Shown now that the other workloads' losses are (Holm)"),
+    "improved": ("{what}", "{also}", f"To hold the gain, {{bless_it}}: {_BLESS}"),
+    "bless-it": "bless it",
+    "gate-and-bless": "gate with --perfgate-runs={fewest} (what a baseline needs) and bless it",
+    "also-regressed": "Also regressed: {metrics:list}",
+    "also-improved": "Also improved: {metrics:list}",
+    "headline": "{lead}{estimate}{cause}{part}{step}",
+    "moved": "{change:change of unit} {metric} ({before:of metric} to {now:of metric} ms)",
+    "moved-to": "{metric} {before:of metric} to {now:of metric}",
+    "moved-to-ms": "{metric} {before:of metric} to {now:of metric} ms",
+    "unmoved": "{metric} unchanged ({now:of metric} ms)",
+    "estimate-of-runs": ", an estimate from {runs:run|runs}",
+    "estimate-of-pairs": ", an estimate from {runs:pair|pairs}",
+    "because": ": {what}",
+    "but": ", but {what}",
+    "and-step": "; {what}",
+    "under-range": " under `{range}`",
+    "more-under-range": ": {metric} +{ms:ms} ms under `{range}`",
+    "less-under-range": ": {metric} -{ms:ms} ms under `{range}`",
+    "shown-by-holm": "Shown now that the other workloads' losses are (Holm)",
 }
 
-_ANCHOR: Final[Mapping[str, Text]] = {
-    "anchor-lost": Text(
-        "step_ms {change:change of unit} against the best ever blessed, budget {budget:short%}: "
-        "small losses, each of which was let through, have added up",
+_ANCHOR: Final[Rows] = {
+    "anchor-lost": (
+        (
+            "step_ms {change:change of unit} against the best ever blessed, budget "
+            "{budget:short%}: small losses, each of which was let through, have added up"
+        ),
         "{path:list;}; {now:ms} ms now",
         f"Win it back, or accept where it has come to: {{bless_it}}: {_BLESS} --accept-regression",
     ),
-    "blessed-at": Text("{step_ms:ms} ms ({day})"),
-    "blessed-at-commit": Text("{step_ms:ms} ms ({day}, {commit})"),
+    "blessed-at": "{step_ms:ms} ms ({day})",
+    "blessed-at-commit": "{step_ms:ms} ms ({day}, {commit})",
 }
 
-_NOTES: Final[Mapping[str, Text]] = {
-    "budget-without-effect": Text(
-        "the budget of {metrics:list} has no effect: shown, and not gated"
-    ),
-    "slow-by-chance": Text(
+_NOTES: Final[Rows] = {
+    "budget-without-effect": "the budget of {metrics:list} has no effect: shown, and not gated",
+    "slow-by-chance": (
         "{slow} of {runs:process|processes} took longer, {other_slow} of {other_runs} of the other "
         "side's: no more than chance has it"
     ),
-    "clock-moved": Text("the SM clock was {then_mhz} MHz in the baseline and {now_mhz} MHz now"),
-    "kernels-follow": Text("{clock}: kernel time follows it"),
+    "clock-moved": "the SM clock was {then_mhz} MHz in the baseline and {now_mhz} MHz now",
+    "kernels-follow": "{clock}: kernel time follows it",
 }
 
-TEXT: Final[Mapping[str, Text]] = {
+TEXT: Final[Rows] = {
     code: text
     for texts in (
         _COUNTS,

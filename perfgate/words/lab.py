@@ -3,42 +3,54 @@ what was blessed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
-from perfgate.words.text import Text
+from perfgate.words.text import Rows
 
-TEXT: Final[Mapping[str, Text]] = {
-    "baseline-without-commit": Text(
+TEXT: Final[Rows] = {
+    "baseline-without-commit": (
         "the baseline does not say at which commit it was measured",
-        next_step="Measure in a git repository and bless anew, so that it can be run again.",
+        "",
+        "Measure in a git repository and bless anew, so that it can be run again.",
     ),
-    "baseline-of-uncommitted-changes": Text(
-        "the baseline was measured at commit {commit} with uncommitted changes, which no commit "
-        "holds",
-        next_step="Bless from a commit without changes, so that it can be run again.",
+    "baseline-of-uncommitted-changes": (
+        (
+            "the baseline was measured at commit {commit} with uncommitted changes, which no "
+            "commit holds"
+        ),
+        "",
+        "Bless from a commit without changes, so that it can be run again.",
     ),
-    "side-does-not-run": Text(
+    "side-does-not-run": (
         "{workload} at {commit}: it does not run there: {failure}",
-        next_step="A checkout has neither submodules nor files that git ignores: ab_setup can "
-        "make them there, or link them.\n{failure:next}",
+        "",
+        (
+            "A checkout has neither submodules nor files that git ignores: ab_setup can "
+            "make them there, or link them.\n{failure:next}"
+        ),
     ),
-    "failed-in-blocks": Text(
+    "failed-in-blocks": (
         "{failure}",
         "In blocks it takes {turns} turns, not {turns_alone}",
-        'Let data that end before that begin again, or set ab_run = "alternate" in '
-        "[tool.perfgate].\n{failure:next}",
+        (
+            'Let data that end before that begin again, or set ab_run = "alternate" in '
+            "[tool.perfgate].\n{failure:next}"
+        ),
     ),
-    "command-not-as-blessed": Text(
-        "{workload} at {commit}: its command or variables there ({file}) are not those that were "
-        "blessed",
+    "command-not-as-blessed": (
+        (
+            "{workload} at {commit}: its command or variables there ({file}) are not those that "
+            "were blessed"
+        ),
         "They were measured with uncommitted changes",
         "Bless from a commit without changes, so that it can be run again.",
     ),
-    "files-not-as-blessed": Text(
+    "files-not-as-blessed": (
         "{workload} at {commit}: the commit's files are not those that were blessed",
-        "They load others now, or git writes them here with other bytes (line ends, filters, "
-        "submodules)",
+        (
+            "They load others now, or git writes them here with other bytes (line ends, filters, "
+            "submodules)"
+        ),
         "Bless from a fresh checkout, so that the commit can be run again.",
     ),
 }

@@ -4,167 +4,198 @@ shut.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
-from perfgate.words.text import Text
+from perfgate.words.text import Rows
 
 _NOT_MEASURED: Final = "Workloads are plain functions, and this one would not be measured"
 
-TEXT: Final[Mapping[str, Text]] = {
+TEXT: Final[Rows] = {
     # Options
-    "option-without-gate": Text(
-        "{option} does nothing without --perfgate", "", "Add --perfgate, or leave it out."
+    "option-without-gate": (
+        "{option} does nothing without --perfgate",
+        "",
+        "Add --perfgate, or leave it out.",
     ),
-    "option-not-in-a-gate": Text(
+    "option-not-in-a-gate": (
         "--perfgate with {option}: workloads run one after another in this process, and once",
         "They would measure one another, or their verdicts would be lost",
         "Leave {option} out: a gate starts a fresh process for each run anyway.",
     ),
-    "worker-option": Text(
-        "--perfgate-worker is what a gate passes to its own runs", "", "Leave it out."
+    "worker-option": (
+        "--perfgate-worker is what a gate passes to its own runs",
+        "",
+        "Leave it out.",
     ),
-    "plugin-off": Text(
+    "plugin-off": (
         "-p no:{plugin}: it is switched off, and a gate needs it",
         "",
         "Leave it out, or leave --perfgate out; -q prints least.",
     ),
-    "help-not-typed": Text(
+    "help-not-typed": (
         "--perfgate: --help stands in addopts or PYTEST_ADDOPTS, so nothing would be measured",
         "",
         "Take it out there.",
     ),
-    "base-unreadable": Text("--perfgate-base: {file:quote} cannot be read", "", "Leave it out."),
-    "shard-invalid": Text(
+    "base-unreadable": ("--perfgate-base: {file:quote} cannot be read", "", "Leave it out."),
+    "shard-invalid": (
         "--perfgate-shard: the value is '{value}'",
         "It should be I/N: the I-th, from 1, of N parts",
         "Correct it.",
     ),
-    "shards-too-many": Text(
+    "shards-too-many": (
         "--perfgate-shard: the value is '{value}', and the number of workloads is {workloads}",
         "Some shards would measure nothing",
         "Ask for {workloads:shard|shards} at most.",
     ),
-    "options-not-heeded": Text(
+    "options-not-heeded": (
         "perfgate: a gate heeds what is typed on its command line, so not {options:list}"
     ),
     # The project
-    "root-misled": Text(
-        "--perfgate: pytest takes {root:quote} for the project, as if a word of the command "
-        "line were "
-        "a test file there",
+    "root-misled": (
+        (
+            "--perfgate: pytest takes {root:quote} for the project, as if a word of the command "
+            "line were "
+            "a test file there"
+        ),
         "The gate was started in {start:quote}",
         "Join each option and its value: --perfgate-json=FILE",
     ),
-    "root-within-project": Text(
-        "--perfgate: pytest takes {root:quote} for the project. It is a folder of the project "
-        "{project:quote}, whose settings and baselines are meant",
+    "root-within-project": (
+        (
+            "--perfgate: pytest takes {root:quote} for the project. It is a folder of the project "
+            "{project:quote}, whose settings and baselines are meant"
+        ),
         "",
-        "Start in {project:quote} with --rootdir=., or remove what configures pytest in "
-        "{root:quote}.",
+        (
+            "Start in {project:quote} with --rootdir=., or remove what configures pytest in "
+            "{root:quote}."
+        ),
     ),
-    "root-around-project": Text(
-        "--perfgate: pytest takes {root:quote} for the project, and would not read the "
-        "[tool.perfgate] of {project:quote}",
+    "root-around-project": (
+        (
+            "--perfgate: pytest takes {root:quote} for the project, and would not read the "
+            "[tool.perfgate] of {project:quote}"
+        ),
         "",
-        "Put a [tool.pytest.ini_options] next to it, so that pytest, and perfgate's commands, find "
-        "the project there.",
+        (
+            "Put a [tool.pytest.ini_options] next to it, so that pytest, and perfgate's commands, "
+            "find the project there."
+        ),
     ),
-    "workloads-folder-missing": Text(
+    "workloads-folder-missing": (
         "--perfgate: there is no folder {folder:quote}. Workloads are collected from there",
         "The project is {root:quote}",
-        "Make one with a workload in it, or set workloads in [tool.perfgate]. To have a project "
-        "elsewhere, give its folder a configuration of pytest's own.",
+        (
+            "Make one with a workload in it, or set workloads in [tool.perfgate]. To have a "
+            "project elsewhere, give its folder a configuration of pytest's own."
+        ),
     ),
-    "niceness-changed": Text(
-        "--perfgate: loading a conftest or a workload's file changed the niceness of this process "
-        "from {before} to {now}, and the runs of both sides would inherit it",
+    "niceness-changed": (
+        (
+            "--perfgate: loading a conftest or a workload's file changed the niceness of this "
+            "process from {before} to {now}, and the runs of both sides would inherit it"
+        ),
         "",
         "Change it within the workload's function.",
     ),
     # Files that are written
-    "output-unwritable": Text(
+    "output-unwritable": (
         "{option}: {file:quote} cannot be written ({reason})",
         "",
         "Give it a file in a folder that can be written to.",
     ),
-    "output-refused": Text(
+    "output-refused": (
         "{file:quote}: the verdicts cannot be written there ({reason})",
         "",
         "Give {option} a file that can be written.",
     ),
     # Collection
-    "workload-name-twice": Text(
+    "workload-name-twice": (
         "{workload}: {sources:list} have a workload of this name",
         "Baselines are kept by name, so it must be unique",
         "Rename all but one.",
     ),
-    "workload-left": Text(
-        "{source:quote}: sys.exit({status}) ended it as it was imported, as a file of workloads is "
-        "before anything is measured",
+    "workload-left": (
+        (
+            "{source:quote}: sys.exit({status}) ended it as it was imported, as a file of "
+            "workloads is before anything is measured"
+        ),
         "",
         'Put what it runs under if __name__ == "__main__":, or keep it in another folder.',
     ),
-    "workload-decorated": Text(
+    "workload-decorated": (
         "{source:quote}: @workload on {workload}: a decorator above it has made a {type} of it",
         _NOT_MEASURED,
         "Leave that decorator out, or put it on what the workload calls.",
     ),
-    "workload-id-secret": Text(
+    "workload-id-secret": (
         "{source:quote}: @workload on {workload}: its name holds a secret: {name}",
         "Names of workloads stand in baselines and verdicts, which are published",
         "Give the parameter a name: pytest.param(..., id=NAME)",
     ),
-    "parameters-empty": Text(
-        "{source:quote}: @workload on {workload}: it is parametrised with no values for "
-        "{parameter}",
+    "parameters-empty": (
+        (
+            "{source:quote}: @workload on {workload}: it is parametrised with no values for "
+            "{parameter}"
+        ),
         "Nothing of it would be measured",
         "Give it at least one value, or remove it.",
     ),
-    "parameter-without-id": Text(
-        "{source:quote}: @workload on {workload}: the value of {parameter} is of type {type}, and "
-        "has no id",
-        "Two measurements are compared by their parameters: numbers, texts and the like by their "
-        "values, any other by its id",
+    "parameter-without-id": (
+        (
+            "{source:quote}: @workload on {workload}: the value of {parameter} is of type {type}, "
+            "and has no id"
+        ),
+        (
+            "Two measurements are compared by their parameters: numbers, texts and the like by "
+            "their values, any other by its id"
+        ),
         "Give each value an id: parametrize(..., ids=[...]), or pytest.param(..., id=NAME)",
     ),
-    "collection-failed": Text(
+    "collection-failed": (
         "workloads: they cannot be collected ({reason:quote})",
         "",
         "See what pytest says: pytest --perfgate --collect-only",
     ),
-    "deselected-by-hook": Text("deselected by a conftest or plugin"),
+    "deselected-by-hook": "deselected by a conftest or plugin",
     # Why the gate is shut
-    "left-while-loading": Text(
-        "--perfgate: a conftest or plugin left with sys.exit(0) while it was loaded, so nothing "
-        "was measured",
+    "left-while-loading": (
+        (
+            "--perfgate: a conftest or plugin left with sys.exit(0) while it was loaded, so "
+            "nothing was measured"
+        ),
         "That is no success",
         "Let it raise, or skip what it cannot run.",
     ),
-    "left-before-verdict": Text(
-        "GATE SHUT: pytest was ended with exit status 0 before the gate's verdict was shown: by "
-        "pytest.exit or pytest_cmdline_main in a conftest or plugin, for one",
+    "left-before-verdict": (
+        (
+            "GATE SHUT: pytest was ended with exit status 0 before the gate's verdict was shown: "
+            "by pytest.exit or pytest_cmdline_main in a conftest or plugin, for one"
+        ),
         "That is no success",
         "Let it raise, or skip what it cannot run.",
     ),
-    "exited-before-verdict": Text(
-        "GATE SHUT: os._exit(0) at {place:quote} ended pytest before its verdict, so nothing was "
-        "shown",
+    "exited-before-verdict": (
+        (
+            "GATE SHUT: os._exit(0) at {place:quote} ended pytest before its verdict, so nothing "
+            "was shown"
+        ),
         "That is no success",
-        "Call it where only the workload's own process comes by, or gate the script by a workload "
-        "file.",
+        (
+            "Call it where only the workload's own process comes by, or gate the script by a "
+            "workload file."
+        ),
     ),
-    "base-not-measured": Text(
+    "base-not-measured": (
         "{workload}: {branch} has a baseline of it for this machine, and it was not measured"
     ),
-    "files-uncollected": Text("files that cannot be collected: {files:list}"),
-    "pytest-interrupted": Text("interrupted"),
-    "pytest-not-started": Text("pytest did not start, see its error"),
-    "pytest-broke-down": Text("pytest broke down, see its traceback"),
-    "pytest-failed": Text(
-        "pytest failed next to the workloads, see above (exit status {exit_status})"
-    ),
-    "error-shared": Text(
+    "files-uncollected": "files that cannot be collected: {files:list}",
+    "pytest-interrupted": "interrupted",
+    "pytest-not-started": "pytest did not start, see its error",
+    "pytest-broke-down": "pytest broke down, see its traceback",
+    "pytest-failed": "pytest failed next to the workloads, see above (exit status {exit_status})",
+    "error-shared": (
         "Among {workloads} workloads, times share the 1 % of false alarms that a gate may give "
         "(Holm)"
     ),

@@ -2,200 +2,223 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
-from perfgate.words.text import Text
+from perfgate.words.text import Rows
 
 _EXPORT_AGAIN: Final = (
     "Export it again: nsys export --type sqlite --force-overwrite true CAPTURE.nsys-rep"
 )
 
-_EXPORTS: Final[Mapping[str, Text]] = {
-    "capture-unopened": Text(
+_EXPORTS: Final[Rows] = {
+    "capture-unopened": (
         "{path:quote}: cannot be opened ({reason})",
         "Expected a .nsys-rep, .qdrep or .sqlite file",
         "Check the path and its permissions.",
     ),
-    "capture-is-pointer": Text(
+    "capture-is-pointer": (
         "{path:quote}: a Git LFS pointer, not the capture itself",
-        next_step="Fetch it: git lfs pull --include={name:sh}",
+        "",
+        "Fetch it: git lfs pull --include={name:sh}",
     ),
-    "capture-empty": Text("{path:quote}: the file is empty", next_step="Capture it again."),
-    "export-foreign": Text(
+    "capture-empty": ("{path:quote}: the file is empty", "", "Capture it again."),
+    "export-foreign": (
         "{path:quote}: no SQLite file",
         "Expected the SQLite export of a capture",
-        "Unpack it if it is packed; else export the capture: "
-        "nsys export --type sqlite --force-overwrite true CAPTURE.nsys-rep",
+        (
+            "Unpack it if it is packed; else export the capture: "
+            "nsys export --type sqlite --force-overwrite true CAPTURE.nsys-rep"
+        ),
     ),
-    "export-unfinished": Text(
+    "export-unfinished": (
         "{path:quote}: {name} lies next to it, so it is still being written, or its writer died",
-        next_step=f"Wait for it. {_EXPORT_AGAIN}",
+        "",
+        f"Wait for it. {_EXPORT_AGAIN}",
     ),
-    "export-damaged": Text(
-        "{path:quote}: damaged ({detail:quote})",
-        next_step=_EXPORT_AGAIN,
-    ),
-    "export-impossible": Text(
+    "export-damaged": ("{path:quote}: damaged ({detail:quote})", "", _EXPORT_AGAIN),
+    "export-impossible": (
         "{path:quote}: damaged, {table} holds {value} as {column}",
         "nsys never writes that",
         _EXPORT_AGAIN,
     ),
-    "export-not-of-nsys": Text(
+    "export-not-of-nsys": (
         "{path:quote}: a SQLite file, but no export of nsys; its tables: {tables:list}",
-        next_step=_EXPORT_AGAIN,
+        "",
+        _EXPORT_AGAIN,
     ),
-    "export-column-missing": Text(
+    "export-column-missing": (
         "{path:quote}: {table} has no column {column}, only {columns:list}",
         "perfgate reads exports of nsys 2022.4 and newer",
         _EXPORT_AGAIN,
     ),
-    "export-table-unknown": Text(
+    "export-table-unknown": (
         "{path:quote}: has {tables:list}",
         "perfgate knows only the table {known}",
         "perfgate must learn this version of nsys: please report it with the version.",
     ),
-    "export-not-written": Text(
+    "export-not-written": (
         "{path:quote}: the scrubbed copy cannot be written ({reason})",
-        next_step="Check the folder, its permissions and the free disk space.",
+        "",
+        "Check the folder, its permissions and the free disk space.",
     ),
 }
 
-_MISSING: Final[Mapping[str, Text]] = {
-    "no-cuda-events": Text("no CUDA events were recorded"),
-    "no-gpu-operations": Text(
-        "{calls:CUDA call was|CUDA calls were} recorded, but no GPU operation"
-    ),
-    "no-cuda-calls": Text("GPU operations were recorded, but not the CUDA calls that started them"),
-    "no-nvtx-ranges": Text("no NVTX ranges were recorded"),
-    "only-nvtx-marks": Text(
-        "only NVTX marks were recorded, {marks} of them, and a mark has no length"
-    ),
-    "nsys-said": Text("{text:quote}"),
-    "nsys-warned": Text("{lacks}; nsys warns: {warnings:list;}"),
-    "records-lost": Text("nsys lost GPU operations or calls: {warnings:list;}"),
-    "devices-unknown": Text(
+_MISSING: Final[Rows] = {
+    "no-cuda-events": "no CUDA events were recorded",
+    "no-gpu-operations": "{calls:CUDA call was|CUDA calls were} recorded, but no GPU operation",
+    "no-cuda-calls": "GPU operations were recorded, but not the CUDA calls that started them",
+    "no-nvtx-ranges": "no NVTX ranges were recorded",
+    "only-nvtx-marks": "only NVTX marks were recorded, {marks} of them, and a mark has no length",
+    "nsys-said": "{text:quote}",
+    "nsys-warned": "{lacks}; nsys warns: {warnings:list;}",
+    "records-lost": "nsys lost GPU operations or calls: {warnings:list;}",
+    "devices-unknown": (
         "the capture does not say which GPU each of its {processes} processes used: before 2025, "
         "nsys has only their own numbers, which CUDA_VISIBLE_DEVICES may have changed"
     ),
-    "kernel-names-missing": Text("the names of {unnamed:kernel|kernels} are not in the capture"),
-    "call-names-missing": Text(
-        "the names of {unnamed:CUDA call|CUDA calls} are not in the capture"
-    ),
+    "kernel-names-missing": "the names of {unnamed:kernel|kernels} are not in the capture",
+    "call-names-missing": "the names of {unnamed:CUDA call|CUDA calls} are not in the capture",
 }
 """What a capture lacks."""
 
-_RUNS: Final[Mapping[str, Text]] = {
-    "run-uncaptured": Text(
-        "{workload}: {why}", next_step="{why:next}\nSee {log:quote}, and run: perfgate doctor"
+_RUNS: Final[Rows] = {
+    "run-uncaptured": (
+        "{workload}: {why}",
+        "",
+        "{why:next}\nSee {log:quote}, and run: perfgate doctor",
     ),
-    "run-folder-unusable": Text(
+    "run-folder-unusable": (
         "nsys could not be run in {folder:quote} ({reason:quote})",
-        next_step="Make the folder writable, or free some space.",
+        "",
+        "Make the folder writable, or free some space.",
     ),
-    "workload-folder-missing": Text(
-        "its folder {folder:quote} does not exist", next_step="Correct its cwd."
-    ),
-    "workload-program-unrunnable": Text(
+    "workload-folder-missing": ("its folder {folder:quote} does not exist", "", "Correct its cwd."),
+    "workload-program-unrunnable": (
         "its program {program:quote} is no executable file, or none that says what runs it",
-        next_step="Correct the command, install the program, or begin a script with a line like "
-        "#!/bin/sh.",
+        "",
+        "Correct the command, install the program, or begin a script with a line like #!/bin/sh.",
     ),
-    "disk-too-full": Text(
-        "the disk is full: {free_bytes:size} are free in {folder:quote}, a capture needs "
-        "{needed_bytes:size}",
-        next_step="Free some space.",
+    "disk-too-full": (
+        (
+            "the disk is full: {free_bytes:size} are free in {folder:quote}, a capture needs "
+            "{needed_bytes:size}"
+        ),
+        "",
+        "Free some space.",
     ),
-    "nsys-disk-full": Text(
-        "the disk ran full while nsys wrote the capture", next_step="Free some space."
-    ),
-    "capture-timed-out": Text(
+    "nsys-disk-full": ("the disk ran full while nsys wrote the capture", "", "Free some space."),
+    "capture-timed-out": (
         "the workload, or nsys writing its capture, did not end within the time limit",
-        next_step="Run again, raise timeout_s, or see where it hangs.",
+        "",
+        "Run again, raise timeout_s, or see where it hangs.",
     ),
-    "nsys-option-unknown": Text(
+    "nsys-option-unknown": (
         "nsys {nsys} ({program:quote}) does not know the option {said}",
-        next_step="Use another nsys: set PERFGATE_NSYS.",
+        "",
+        "Use another nsys: set PERFGATE_NSYS.",
     ),
-    "nsys-window-illegal": Text(
+    "nsys-window-illegal": (
         "nsys {nsys} did not start the workload ({said:quote})",
-        next_step="Correct its capture window.",
+        "",
+        "Correct its capture window.",
     ),
-    "nsys-tmpdir-unusable": Text(
+    "nsys-tmpdir-unusable": (
         "nsys {nsys} cannot use the folder for temporary files ({said:quote})",
-        next_step="Set TMPDIR to a folder that exists and can be written.",
+        "",
+        "Set TMPDIR to a folder that exists and can be written.",
     ),
-    "nsys-crashed": Text(
+    "nsys-crashed": (
         "nsys {nsys} itself broke down ({said:quote})",
-        next_step="Run again; if it always does, use another nsys: set PERFGATE_NSYS.",
+        "",
+        "Run again; if it always does, use another nsys: set PERFGATE_NSYS.",
     ),
-    "nsys-importer-lacks": Text(
+    "nsys-importer-lacks": (
         "nsys recorded the workload, but its importer lacks {libraries:list}",
-        next_step="Install them. On Debian and Ubuntu: apt-get install libdw1 libelf1",
+        "",
+        "Install them. On Debian and Ubuntu: apt-get install libdw1 libelf1",
     ),
-    "nsys-not-imported": Text(
+    "nsys-not-imported": (
         "nsys {nsys} recorded the workload, but could not import its recording ({said:quote})",
-        next_step="Install nsys whole, with its host folder, or use another: set PERFGATE_NSYS.",
+        "",
+        "Install nsys whole, with its host folder, or use another: set PERFGATE_NSYS.",
     ),
-    "nsys-cannot-write": Text(
-        "nsys could not write {path:quote} ({said:quote})", next_step="Make the folder writable."
+    "nsys-cannot-write": (
+        "nsys could not write {path:quote} ({said:quote})",
+        "",
+        "Make the folder writable.",
     ),
-    "nsys-lost-recording": Text(
-        "nsys {nsys} recorded the workload and wrote no capture", next_step="Run again."
+    "nsys-lost-recording": (
+        "nsys {nsys} recorded the workload and wrote no capture",
+        "",
+        "Run again.",
     ),
-    "nsys-wrote-nothing": Text(
+    "nsys-wrote-nothing": (
         "nsys ended with status {status} and wrote no capture",
-        next_step="Run again; if it stays so, use another nsys: set PERFGATE_NSYS.",
+        "",
+        "Run again; if it stays so, use another nsys: set PERFGATE_NSYS.",
     ),
-    "ended-before-window": Text(
+    "ended-before-window": (
         "the workload ended with status {status} before its capture began",
-        next_step="Run the workload by itself until it reaches its measured steps.",
+        "",
+        "Run the workload by itself until it reaches its measured steps.",
     ),
-    "profiler-not-started": Text(
-        "the capture never began: cudaProfilerStart() was not called, or the workload did not use "
-        "CUDA",
-        next_step="Call torch.cuda.profiler.start() before the measured steps, or set "
-        "`capture: all`.",
+    "profiler-not-started": (
+        (
+            "the capture never began: cudaProfilerStart() was not called, or the workload did not "
+            "use CUDA"
+        ),
+        "",
+        "Call torch.cuda.profiler.start() before the measured steps, or set `capture: all`.",
     ),
-    "window-not-reached": Text(
+    "window-not-reached": (
         "the workload ended before its capture window began, {delay_s:s} after the start",
-        next_step="Set a shorter delay, or more steps.",
+        "",
+        "Set a shorter delay, or more steps.",
     ),
 }
 """Why a run has no capture."""
 
-_PRINTED: Final[Mapping[str, Text]] = {
-    "capture-not-exported": Text(
+_PRINTED: Final[Rows] = {
+    "capture-not-exported": (
         "{path:quote}: nsys {nsys} cannot export it ({said:quote})",
-        next_step="Use an nsys as new as the one that captured it (set PERFGATE_NSYS); if it was "
-        "copied or downloaded, compare its size with the original's.",
+        "",
+        (
+            "Use an nsys as new as the one that captured it (set PERFGATE_NSYS); if it was "
+            "copied or downloaded, compare its size with the original's."
+        ),
     ),
-    "nsys-printed-nothing": Text(
+    "nsys-printed-nothing": (
         "{path:quote}: nsys left no {name}, or not all of it ({said:quote})",
-        next_step="Run it by hand (a gate leaves this file with --perfgate-keep-captures):\n"
-        "{command:raw}",
+        "",
+        "Run it by hand (a gate leaves this file with --perfgate-keep-captures):\n{command:raw}",
     ),
-    "columns-unknown": Text(
+    "columns-unknown": (
         "{source:quote}: has columns or units that perfgate does not know: {header:quote}",
         "perfgate reads {known:list;}",
-        "Let perfgate run nsys 2022.4 or newer itself. If it did, perfgate must learn this "
-        "version: please report it.",
+        (
+            "Let perfgate run nsys 2022.4 or newer itself. If it did, perfgate must learn this "
+            "version: please report it."
+        ),
     ),
-    "operation-unknown": Text(
+    "operation-unknown": (
         "{source:quote}: names a memory operation that perfgate does not know: {operation}",
-        next_step="perfgate must learn it: please report it with the version of nsys.",
+        "",
+        "perfgate must learn it: please report it with the version of nsys.",
     ),
-    "rows-broken": Text(
+    "rows-broken": (
         "{source:quote}: cut short, or its numbers are in another locale's notation: {line:quote}",
-        next_step="Let perfgate run nsys itself; if the disk is full, free some space first.",
+        "",
+        "Let perfgate run nsys itself; if the disk is full, free some space first.",
     ),
-    "nsys-not-run": Text(
+    "nsys-not-run": (
         "{program:quote}: cannot be run ({reason:quote})",
-        next_step="Check that the program is there and may be run.",
+        "",
+        "Check that the program is there and may be run.",
     ),
-    "nsys-folder-unwritable": Text(
+    "nsys-folder-unwritable": (
         "{path:quote}: cannot be written ({reason:quote})",
-        next_step="Make it writable, or free some space.",
+        "",
+        "Make it writable, or free some space.",
     ),
 }
 """What nsys makes of captures: exports, reports and rules."""
@@ -204,15 +227,18 @@ _GET_ONE: Final = (
     "install {product} (package {package}, or https://developer.nvidia.com), then put {name} on "
     "PATH, or name it by {variable}."
 )
-_PROGRAMS: Final[Mapping[str, Text]] = {
-    "program-not-found": Text(
-        "{name}: not found (looked in {looked:list})", next_step=f"To get it, {_GET_ONE}"
+_PROGRAMS: Final[Rows] = {
+    "program-not-found": (
+        "{name}: not found (looked in {looked:list})",
+        "",
+        f"To get it, {_GET_ONE}",
     ),
-    "program-not-run": Text(
+    "program-not-run": (
         "{name} {path:quote} (from {source}): cannot be run ({reason:quote})",
-        next_step=f"Correct {{source}}, or {_GET_ONE}",
+        "",
+        f"Correct {{source}}, or {_GET_ONE}",
     ),
-    "program-unsupported": Text(
+    "program-unsupported": (
         "{name} {path:quote} (from {source}): is version {found}",
         "perfgate knows {oldest} and newer",
         f"Name another, or {_GET_ONE}",
@@ -220,4 +246,4 @@ _PROGRAMS: Final[Mapping[str, Text]] = {
 }
 """Where programs are looked for."""
 
-TEXT: Final[Mapping[str, Text]] = {**_PROGRAMS, **_EXPORTS, **_MISSING, **_RUNS, **_PRINTED}
+TEXT: Final[Rows] = {**_PROGRAMS, **_EXPORTS, **_MISSING, **_RUNS, **_PRINTED}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
-from perfgate.words.text import Text
+from perfgate.words.text import Rows
 
 _ANEW: Final = 'gate once more and bless anew: perfgate bless {workload:sh} --reason "..."'
 _RESTORE: Final = (
@@ -15,155 +14,159 @@ _MEASURE: Final = "Measure again: pytest --perfgate"
 _UPGRADE: Final = "Upgrade perfgate, or delete the file, "
 _UNCHANGED: Final = "What was there before is unchanged"
 
-TEXT: Final[Mapping[str, Text]] = {
-    "baseline-not-there": Text(
+TEXT: Final[Rows] = {
+    "baseline-not-there": (
         "{path:raw}: there is no such file",
         "A baseline was expected there",
         "Check the path; perfgate show lists the baselines of this project.",
     ),
-    "baseline-vanished": Text("{path:raw}: the file was listed and is gone", "", "Run again."),
-    "baseline-not-readable": Text(
-        "{path:raw}: it cannot be read ({strerror})", "", "Make it one that this user may read."
+    "baseline-vanished": ("{path:raw}: the file was listed and is gone", "", "Run again."),
+    "baseline-not-readable": (
+        "{path:raw}: it cannot be read ({strerror})",
+        "",
+        "Make it one that this user may read.",
     ),
-    "baseline-link-to-nowhere": Text(
+    "baseline-link-to-nowhere": (
         "{path:raw}: it is a link to nowhere",
         "Nobody knows whether there is a baseline behind it",
         "Restore what it leads to, or delete the link.",
     ),
-    "baseline-is-link": Text(
+    "baseline-is-link": (
         "{path:raw}: it is a link",
         "What it leads to may be others' too, so it is neither written nor replaced",
         "Put a copy of that file in its place, or delete the link; then bless again.",
     ),
-    "baseline-of-another-workload": Text(
+    "baseline-of-another-workload": (
         "{path:raw}: the baseline in it is that of {found}",
         "A renamed workload is another workload, with a baseline of its own",
         _RESTORE,
     ),
-    "baseline-in-wrong-folder": Text(
+    "baseline-in-wrong-folder": (
         "{path:raw}: the baseline in it is that of {gpu}",
         "Its place is the folder {slug}; here it compares with nothing",
         "Move it there or delete it, and bless on the machine that this folder is for.",
     ),
-    "baseline-changed-meanwhile": Text(
+    "baseline-changed-meanwhile": (
         "{path:raw}: {what}",
         "The file is no longer what the new baseline was compared with; nothing was changed",
         "Look at what is there now (git log, perfgate show), then bless again.",
     ),
-    "baseline-was-deleted": Text("it was deleted"),
-    "baseline-was-written": Text("another baseline was written"),
-    "baseline-lfs-pointer": Text(
+    "baseline-was-deleted": "it was deleted",
+    "baseline-was-written": "another baseline was written",
+    "baseline-lfs-pointer": (
         "{path:raw}: the file is a Git LFS pointer, not the baseline",
         "A baseline is a few KB and belongs in git itself",
         "Fetch it: git lfs pull",
     ),
-    "baseline-conflict": Text(
+    "baseline-conflict": (
         "{path:raw}: the file holds merge-conflict markers (line {line})",
         "Two baselines cannot be merged: each is one measurement",
-        "Keep one of them, by --ours, --theirs or, where the markers are committed, the name "
-        "of a commit without them: "
-        "git checkout --ours -- {path:sh}",
+        (
+            "Keep one of them, by --ours, --theirs or, where the markers are committed, the name "
+            "of a commit without them: "
+            "git checkout --ours -- {path:sh}"
+        ),
     ),
-    "baseline-broken": Text("{path:raw}: the baseline is broken: {why:raw}", "", _RESTORE),
-    "json-empty": Text("it is empty"),
-    "json-unreadable": Text("{problem:raw}"),
-    "json-nested-too-deeply": Text("it is nested too deeply"),
-    "json-no-object": Text("it is not a JSON object"),
-    "json-no-number": Text("it holds {name:raw}, which is not a number"),
-    "json-beyond-range": Text("it holds {number:raw}, which is beyond a number's range"),
-    "json-key-twice": Text("it holds the key {key:raw} twice"),
-    "baseline-no-json-object": Text(
+    "baseline-broken": ("{path:raw}: the baseline is broken: {why:raw}", "", _RESTORE),
+    "json-empty": "it is empty",
+    "json-unreadable": "{problem:raw}",
+    "json-nested-too-deeply": "it is nested too deeply",
+    "json-no-object": "it is not a JSON object",
+    "json-no-number": "it holds {name:raw}, which is not a number",
+    "json-beyond-range": "it holds {number:raw}, which is beyond a number's range",
+    "json-key-twice": "it holds the key {key:raw} twice",
+    "baseline-no-json-object": (
         "{path:raw}: the file is no baseline of perfgate",
         "A baseline is a JSON object with a format number",
         _RESTORE,
     ),
-    "baseline-unknown-format": Text(
+    "baseline-unknown-format": (
         "{path:raw}: the baseline has format {number}",
         "This perfgate reads formats 1 to {newest}",
         _RESTORE,
     ),
-    "baseline-newer-format": Text(
+    "baseline-newer-format": (
         "{path:raw}: the baseline has format {number}",
         "This perfgate reads formats 1 to {newest}",
         _UPGRADE + _ANEW,
     ),
-    "baseline-unknown-keys": Text(
-        "{path:raw}: the baseline holds what this perfgate does not know: {keys:raw}", "", _RESTORE
+    "baseline-unknown-keys": (
+        "{path:raw}: the baseline holds what this perfgate does not know: {keys:raw}",
+        "",
+        _RESTORE,
     ),
-    "baseline-does-not-fit": Text("{path:raw}: the baseline does not fit: {why:raw}", "", _RESTORE),
-    "baseline-without-seal": Text(
+    "baseline-does-not-fit": ("{path:raw}: the baseline does not fit: {why:raw}", "", _RESTORE),
+    "baseline-without-seal": (
         "{path:raw}: the baseline has no seal",
         "Its seal must match its content: a baseline is measured and blessed, never edited",
         _RESTORE,
     ),
-    "baseline-edited": Text(
+    "baseline-edited": (
         "{path:raw}: the baseline was changed after it was blessed",
         "Its seal must match its content: a baseline is measured and blessed, never edited",
         _RESTORE,
     ),
-    "result-not-there": Text("{path:raw}: there is no such file", "", _MEASURE),
-    "result-vanished": Text("{path:raw}: the file was listed and is gone", "", _MEASURE),
-    "result-not-readable": Text("{path:raw}: it cannot be read ({strerror})", "", _MEASURE),
-    "result-newer-format": Text(
+    "result-not-there": ("{path:raw}: there is no such file", "", _MEASURE),
+    "result-vanished": ("{path:raw}: the file was listed and is gone", "", _MEASURE),
+    "result-not-readable": ("{path:raw}: it cannot be read ({strerror})", "", _MEASURE),
+    "result-newer-format": (
         "{path:raw}: the kept result has format {number}",
         "This perfgate reads formats 1 to {newest}",
         "Upgrade perfgate, or measure again with this one: pytest --perfgate",
     ),
-    "result-broken": Text("{path:raw}: the kept result is broken: {why:raw}", "", _MEASURE),
-    "result-does-not-fit": Text(
-        "{path:raw}: the kept result does not fit: {why:raw}", "", _MEASURE
-    ),
-    "results-not-listed": Text(
+    "result-broken": ("{path:raw}: the kept result is broken: {why:raw}", "", _MEASURE),
+    "result-does-not-fit": ("{path:raw}: the kept result does not fit: {why:raw}", "", _MEASURE),
+    "results-not-listed": (
         "{path:raw}: what is kept there cannot be listed ({strerror})",
         "",
         "Let this user read it: whoever gated last owns it.",
     ),
-    "document-of-too-many": Text(
+    "document-of-too-many": (
         "the gate's document: there are {workloads:count} workloads",
         "A document holds {most:count}",
         "Gate the workloads in parts.",
     ),
-    "document-too-large": Text(
+    "document-too-large": (
         "the gate's document: it is too large",
         "A document has {largest:count} bytes at most",
         "Gate the workloads in parts.",
     ),
-    "disk-too-large": Text(
+    "disk-too-large": (
         "{path:raw}: it would have {n_bytes:count} bytes",
         "It is read up to {largest:count} bytes",
         "Measure fewer steps, processes or ranges.",
     ),
-    "disk-full": Text(
+    "disk-full": (
         "{path:raw}: the disk is full",
         _UNCHANGED,
         "Free some space (old captures lie under .perfgate/results), then run again.",
     ),
-    "disk-quota": Text(
+    "disk-quota": (
         "{path:raw}: the disk quota is used up",
         _UNCHANGED,
         "Free some space (old captures lie under .perfgate/results), then run again.",
     ),
-    "disk-forbidden": Text(
+    "disk-forbidden": (
         "{path:raw}: this user may not write there",
         _UNCHANGED,
         "Make the folder writable for this user, then run again.",
     ),
-    "disk-read-only": Text(
+    "disk-read-only": (
         "{path:raw}: the file system is read-only",
         _UNCHANGED,
         "Run where the project can be written to.",
     ),
-    "disk-file-in-the-way": Text(
+    "disk-file-in-the-way": (
         "{path:raw}: a file stands where a folder must be",
         _UNCHANGED,
         "Move it away, then run again.",
     ),
-    "disk-folder-in-the-way": Text(
+    "disk-folder-in-the-way": (
         "{path:raw}: a folder stands where the file must be",
         _UNCHANGED,
         "Move it away, then run again.",
     ),
-    "disk-failed": Text(
+    "disk-failed": (
         "{path:raw}: it could not be written ({strerror})",
         _UNCHANGED,
         "See to it, then run again.",

@@ -26,10 +26,10 @@ from perfgate.words import (
     system,
     views,
 )
-from perfgate.words.text import Text
+from perfgate.words.text import Rows, Text
 
-_TABLES: Final = (
-    {"quoted": Text("{text:raw}")},  # of older files, and of what others said
+_TABLES: Final[tuple[Rows, ...]] = (
+    {"quoted": "{text:raw}"},  # of older files, and of what others said
     bless.TEXT,
     cli.TEXT,
     gate.TEXT,
@@ -51,5 +51,9 @@ _TABLES: Final = (
     views.TEXT,
 )
 
-TEXT: Final[Mapping[str, Text]] = {code: text for table in _TABLES for code, text in table.items()}
+TEXT: Final[Mapping[str, Text]] = {
+    code: Text(row) if isinstance(row, str) else Text(*row)
+    for table in _TABLES
+    for code, row in table.items()
+}
 """By code, in kebab case."""

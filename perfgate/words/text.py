@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 
@@ -16,3 +17,7 @@ class Text(NamedTuple):
     fact: str
     expectation: str = ""
     next_step: str = ""
+
+
+Rows = Mapping[str, str | tuple[str, ...]]
+"""By code its fact alone, or its parts in their order."""
