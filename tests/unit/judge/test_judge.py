@@ -109,57 +109,34 @@ def test_too_few_runs_open_no_gate(plan: Plan) -> None:
     assert not verdict.opens()
 
 
-def test_slow_processes_of_the_screen_keep_an_ab_run_from_passing_before_its_last_look() -> None:
-    screened = measured({**columns(3), M.STEP_MS: [10.0, 10.0, 30.0]})
-    blessed_side = blessed({metric: values[:5] for metric, values in BASE.items()})
-    verdict = judged(
-        blessed_side,
-        measured(columns(5)),
-        plan=AB_PLAN,
-        max_runs=29,
-        stored=BASELINE,
-        alone=screened,
-    )
-    assert said(verdict) == (Outcome.INCONCLUSIVE, 8)
-    last = judged(
-        BASELINE, measured(columns(9)), plan=AB_PLAN, max_runs=9, stored=BASELINE, alone=screened
-    )
-    assert said(last) == (Outcome.PASSED, 9)
-
-
-def test_an_extreme_run_of_the_screen_leaves_a_loss_open_before_five_pairs() -> None:
-    lost = columns(3, step=1.05)
-    quick, odd = (
-        measured({**columns(3), M.STEP_MS: steps}) for steps in ([10.5] * 3, [10.5, 10.5, 14.0])
-    )
-    there = blessed({metric: values[:3] for metric, values in BASE.items()})
-    assert said(
-        judged(there, measured(lost), plan=AB_PLAN, max_runs=29, stored=BASELINE, alone=quick)
-    ) == (Outcome.REGRESSED, 3)
-    assert said(
-        judged(there, measured(lost), plan=AB_PLAN, max_runs=29, stored=BASELINE, alone=odd)
-    ) == (Outcome.INCONCLUSIVE, 5)
-
-
 @pytest.mark.parametrize(
-    "screened",
+    ("pairs", "steps", "screened", "expected"),
     [
-        pytest.param({M.STEP_MS: [None]}, id="a screen without steps"),
-        pytest.param({M.STEP_MS: [0.0]}, id="a step that took no time"),
+        pytest.param(
+            5, 1.0, [10.0, 10.0, 30.0], (Outcome.INCONCLUSIVE, 8), id="slow, before the last look"
+        ),
+        pytest.param(3, 1.05, [10.5] * 3, (Outcome.REGRESSED, 3), id="a loss as in the screen"),
+        pytest.param(
+            3, 1.05, [10.5, 10.5, 14.0], (Outcome.INCONCLUSIVE, 5), id="extreme, before five pairs"
+        ),
+        pytest.param(5, 1.0, [None], (Outcome.PASSED, 5), id="a screen without steps"),
+        pytest.param(5, 1.0, [0.0], (Outcome.PASSED, 5), id="a step that took no time"),
     ],
 )
-def test_what_a_screen_could_not_measure_counts_as_nothing(screened: Columns) -> None:
-    assert (
-        judged(
-            BASELINE,
-            measured(columns(5)),
-            plan=AB_PLAN,
-            max_runs=5,
-            stored=BASELINE,
-            alone=measured(screened),
-        ).outcome
-        is Outcome.PASSED
-    )
+def test_what_a_screen_showed_counts_in_an_ab_run(
+    pairs: int, steps: float, screened: list[float | None], expected: tuple[Outcome, int]
+) -> None:
+    there = blessed({metric: values[:pairs] for metric, values in BASE.items()})
+    alone = measured({**columns(len(screened)), M.STEP_MS: screened})
+    now = measured(columns(pairs, step=steps))
+    assert said(judged(there, now, AB_PLAN, stored=BASELINE, alone=alone)) == expected
+
+
+def test_a_slow_process_of_the_screen_lets_an_ab_run_pass_at_its_last_look() -> None:
+    alone = measured({**columns(3), M.STEP_MS: [10.0, 10.0, 30.0]})
+    now = measured(columns(9))
+    last = judged(BASELINE, now, AB_PLAN, max_runs=9, stored=BASELINE, alone=alone)
+    assert said(last) == (Outcome.PASSED, 9)
 
 
 def test_what_the_blessed_runs_lack_counts_as_nothing_in_an_ab_run() -> None:
@@ -280,33 +257,30 @@ def test_what_stays_open_says_why_and_what_to_do(
     assert (None if verdict.next is None else verdict.next.code) == then
 
 
-@pytest.mark.parametrize(("forms", "then"), [((), "steady"), ((Stage.BLOCKS,), "take-turns")])
-def test_pairs_that_differ_too_much_are_better_made_in_blocks_where_they_can_be(
-    forms: tuple[Stage, ...], then: str
+def twelve(columns: Columns) -> Columns:
+    return {metric: [*values, *values[:2]] for metric, values in columns.items()}
+
+
+NOISY_STEPS: Columns = {M.STEP_MS: [10.1 * (1 + 10 * (j - 1)) for j in JITTER]}
+
+
+@pytest.mark.parametrize(
+    ("steps", "forms", "codes"),
+    [
+        (NOISY_STEPS, (), ("open-in-pairs", "steady")),
+        (NOISY_STEPS, (Stage.BLOCKS,), ("open-in-pairs", "take-turns")),
+        ({M.STEP_MS: [10.0, 30.0, 10.0] * 3 + [10.0]}, (), ("open-slow-runs", "find-slow-runs")),
+    ],
+)
+def test_what_twelve_pairs_leave_open_is_to_be_steadied_or_found_out(
+    steps: Columns, forms: tuple[Stage, ...], codes: tuple[str, str]
 ) -> None:
-    there = blessed({metric: [*values, *values[:2]] for metric, values in BASE.items()})
-    noisy = [10.1 * (1 + 10 * (j - 1)) for j in (*JITTER, *JITTER[:2])]
-    now = measured({**columns(10), M.STEP_MS: noisy[:10]})
-    verdict = judged(there, [*now, *now[:2]], AB_PLAN, max_runs=12, can_pair=frozenset(forms))
+    now = measured(twelve({**columns(10), **steps}))
+    there = blessed(twelve(BASE))
+    verdict = judged(there, now, AB_PLAN, max_runs=12, can_pair=frozenset(forms))
     assert (verdict.outcome, verdict.more) == (Outcome.INCONCLUSIVE, 0)
     assert verdict.next is not None
-    assert verdict.next.code == then
-
-
-def test_slow_runs_at_the_last_look_are_to_be_found_out() -> None:
-    there = blessed({metric: [*values, *values[:2]] for metric, values in BASE.items()})
-    third = measured(
-        {
-            M.STEP_MS: [10.0, 10.0, 30.0] * 4,
-            M.KERNEL_MS: [8.0] * 12,
-            M.GAP_MS: [1.0] * 12,
-            M.SYNCS: [1.0] * 12,
-        }
-    )
-    verdict = judged(there, third, AB_PLAN, max_runs=12)
-    assert verdict.outcome is Outcome.INCONCLUSIVE
-    assert verdict.next is not None
-    assert (verdict.why.code, verdict.next.code) == ("open-slow-runs", "find-slow-runs")
+    assert (verdict.why.code, verdict.next.code) == codes
 
 
 def test_two_modes_that_chance_may_have_mixed_are_called_so() -> None:
@@ -403,22 +377,31 @@ def test_a_regression_that_one_rank_always_made_is_a_rise_where_others_make_it_t
     assert (judged(baseline, [of_ranks(*now)]).more == 1) == (outcome is Outcome.REGRESSED)
 
 
-def test_a_baseline_that_does_not_have_each_ranks_counts_is_judged_by_the_most() -> None:
-    occasion = Occasion(
-        measured_at=MOMENT, runs=(BlessedRun(values={M.STEP_MS: 10.0, M.SYNCS: 1.0}),) * 5
-    )
+@pytest.mark.parametrize(
+    ("then", "now", "expected"),
+    [
+        pytest.param(
+            [BlessedRun(values={M.STEP_MS: 10.0, M.SYNCS: 1.0})] * 5,
+            (1.0, 1.0, 1.0),
+            (Outcome.PASSED, "count-same"),
+            id="a baseline without each rank's is judged by the most",
+        ),
+        pytest.param(
+            [BlessedRun.of(of_ranks(4.0 + n % 2, 0.0)) for n in range(5)],
+            (6.0, 1.0),
+            (Outcome.REGRESSED, "count-of-process"),
+            id="one that varies does not hide an exact one of another rank",
+        ),
+    ],
+)
+def test_counts_of_ranks_that_are_not_all_known_or_exact(
+    then: Sequence[BlessedRun], now: tuple[float, ...], expected: tuple[Outcome, str]
+) -> None:
+    occasion = Occasion(measured_at=MOMENT, runs=tuple(then))
     baseline = BASELINE.model_copy(update={"occasions": (occasion,)})
-    row = judged(baseline, [of_ranks(1.0, 1.0, 1.0)] * 3).of(M.SYNCS)
+    row = judged(baseline, [of_ranks(*now)] * 3).of(M.SYNCS)
     assert row is not None
-    assert row.outcome is Outcome.PASSED
-
-
-def test_a_varying_count_of_one_rank_does_not_hide_an_exact_one_of_another() -> None:
-    then = tuple(BlessedRun.of(of_ranks(4.0 + n % 2, 0.0)) for n in range(5))
-    baseline = BASELINE.model_copy(update={"occasions": (Occasion(measured_at=MOMENT, runs=then),)})
-    row = judged(baseline, [of_ranks(6.0, 1.0)] * 3).of(M.SYNCS)
-    assert row is not None
-    assert (row.outcome, code(row)) == (Outcome.REGRESSED, "count-of-process")
+    assert (row.outcome, code(row)) == expected
 
 
 @pytest.mark.parametrize(
@@ -448,13 +431,10 @@ def test_in_an_ab_run_a_count_is_exact_by_what_is_blessed_or_by_three_runs(
 
 
 def test_slow_runs_that_chance_excuses_are_noted_where_it_passes() -> None:
-    there = blessed({metric: [*values, *values[:2]] for metric, values in BASE.items()})
-    steps = [*BASE[M.STEP_MS], 10.0, 30.0]
-    now = {metric: [*values, *values[:2]] for metric, values in BASE.items()} | {M.STEP_MS: steps}
-    verdict = judged(there, measured(now), AB_PLAN, max_runs=12)
+    now = {**twelve(BASE), M.STEP_MS: [*BASE[M.STEP_MS], 10.0, 30.0]}
+    verdict = judged(blessed(twelve(BASE)), measured(now), AB_PLAN, max_runs=12)
     assert verdict.outcome is Outcome.PASSED
-    assert [one.code for one in verdict.notes] == ["slow-by-chance"]
-    assert verdict.notes[0].fields["slow"] == 1
+    assert [(one.code, one.fields["slow"]) for one in verdict.notes] == [("slow-by-chance", 1)]
 
 
 def test_without_a_baseline_nothing_is_held_against_stored_runs() -> None:

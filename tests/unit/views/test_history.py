@@ -88,21 +88,6 @@ def states(machine: MachineHistory) -> list[str]:
     return [version.state for version in machine.versions]
 
 
-def test_each_blessing_is_a_row_newest_last(scene: Scene) -> None:
-    shas = [scene.bless(12.0, "first"), scene.bless(11.4, "fused"), scene.bless(11.97, "new")]
-    scene.commit({"train.py": "pass\n"})
-    machine = scene.machine()
-    assert (machine.slug, machine.gpu) == ("nvidia-h200", "NVIDIA H200")
-    rows = [(one.commit, one.state, one.reason, one.by, one.runs) for one in machine.versions]
-    ada = "Ada <ada@example.org>"
-    assert rows == [
-        (sha, "blessed", reason, ada, 5)
-        for sha, reason in zip(shas, ("first", "fused", "new"), strict=True)
-    ]
-    changes = [one.change for one in machine.versions]
-    assert changes == [None, pytest.approx(-0.05), pytest.approx(0.05)]
-
-
 def test_changes_are_those_of_the_metric_that_is_asked_for(scene: Scene) -> None:
     anchor = Anchor(step_ms=8.0, at=records.NOON)
     scene.put(scene.baseline(10.0, values={Metric.GAP_MS: 1.0, Metric.SYNCS: 0}))
