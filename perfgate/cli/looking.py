@@ -26,7 +26,7 @@ from perfgate.render.records import baseline_text
 from perfgate.render.samples import measurement_text, sample_text
 from perfgate.render.trace import capture_trace, steps_trace
 from perfgate.store import ListedBaseline
-from perfgate.views.explain import opened
+from perfgate.views.captures import opened
 from perfgate.views.history import read_history
 from perfgate.words import escape, numbers, say
 from perfgate.words.numbers import plural, size

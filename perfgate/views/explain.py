@@ -4,12 +4,11 @@ find in these."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from statistics import median
 from typing import Final
 
 from perfgate.explain.advice import advise, classify
@@ -25,29 +24,30 @@ from perfgate.explain.sides import (
 from perfgate.explain.traces import unlike_notes
 from perfgate.metrics.measure import measure
 from perfgate.metrics.placing import place
-from perfgate.model.baseline import Baseline, Result
 from perfgate.model.comparison import ComparedSides, Explanation, Side
 from perfgate.model.errors import (
     BaselineMissing,
-    CaptureUnreadable,
     NsysNotFound,
     PerfgateError,
     ResultMissing,
 )
-from perfgate.model.metric import Metric
 from perfgate.model.note import Note, note, noted, quoted
 from perfgate.model.reports import Placing, RuleChanges
 from perfgate.model.sample import Run
-from perfgate.model.timeline import Timeline
 from perfgate.model.verdict import Verdict
-from perfgate.model.workload import Workload
-from perfgate.profilers.nsys.answers import export
-from perfgate.profilers.nsys.export.file import REPORTS, check_capture
 from perfgate.profilers.nsys.reports import run_rules
 from perfgate.profilers.nsys.tool import NsysTool
 from perfgate.profilers.seam import read
 from perfgate.store import KeptResult, Store
 from perfgate.system.files import temporary_folder
+from perfgate.views.captures import (
+    Capture,
+    FindTool,
+    baseline_results,
+    blessed_since,
+    opened,
+    typical_capture,
+)
 
 LARGEST_ASKED: Final = 48_000_000
 """Bytes of an export up to which nsys's rules are asked unless somebody wants it.
@@ -58,25 +58,6 @@ For a million operations, 119 MB of export, nsys 2024.2 took some 30 s.
 OTHER_COMMIT: Final = note("side-other-commit")
 """What the runs of another commit are called where nobody noted which it is."""
 
-FindTool = Callable[[], NsysTool]
-"""Finds nsys when it is needed.
-
-Raises:
-    PerfgateError: there is none.
-"""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Capture:
-    """An export, and which of its ranges are the steps."""
-
-    export: Path
-    step: str | None
-    """None: the whole captured window as one."""
-    is_pattern: bool = True
-    warmup: int = 0
-    steps: int | None = None
-
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
@@ -86,25 +67,6 @@ class Subject:
     capture: Capture | None = None
     """Of a kept result that of its typical run; None where none is at hand."""
     ranks: Sequence[Note] = ()
-
-
-def opened(path: Path, find_tool: FindTool, held: ExitStack) -> tuple[Path, Timeline]:
-    """A capture's export, made for as long as `held` is if it is nsys's own file, and its timeline.
-
-    Raises:
-        CaptureUnreadable: it is no capture.
-        PerfgateError: no nsys is there to export it.
-    """
-    if not path.is_file():
-        raise CaptureUnreadable(
-            "capture-is-folder" if path.is_dir() else "capture-missing", path=str(path)
-        )
-    if path.suffix not in REPORTS:
-        return path, read(path)
-    # Before nsys is looked for: a pointer to a capture is none, with nsys or without.
-    check_capture(path)
-    exported = export(find_tool(), path, held.enter_context(temporary_folder("export")))
-    return exported, replace(read(exported), source=path.name)
 
 
 def of_capture(path: Path, *, step: str | None, find_tool: FindTool, held: ExitStack) -> Subject:
@@ -225,27 +187,6 @@ def judged_against(kept: KeptResult, store: Store) -> Verdict | None:
     )
 
 
-def blessed_since(baseline: Baseline, result: Result) -> datetime | None:
-    """When a baseline was blessed, or got an occasion, after a result was measured, which it was
-    not compared with."""
-    added = [occasion.added.at for occasion in baseline.occasions if occasion.added is not None]
-    latest = max([baseline.blessing.at, *added])
-    return latest if latest > result.measured_at else None
-
-
-def baseline_results(store: Store, result: Result, baseline: Baseline) -> list[KeptResult]:
-    """The kept results on the same machine that the workload's baseline was blessed from, newest
-    first."""
-    occasions = {occasion.measured_at for occasion in baseline.occasions}
-    listed = store.results.listed(result.workload.id, result.machine.slug)
-    found = [
-        KeptResult(folder=one.folder, result=one.found)
-        for one in listed
-        if isinstance(one.found, Result)
-    ]
-    return [one for one in found if one.result.measured_at in occasions]
-
-
 def rules_on(
     before: Subject, now: Subject, find_tool: FindTool, *, asked: bool | None
 ) -> RuleChanges | None:
@@ -295,23 +236,3 @@ def _first_capture(results: Sequence[KeptResult]) -> Capture | None:
         if (found := typical_capture(one.folder, one.result.workload, one.result.runs)) is not None:
             return found
     return None
-
-
-def typical_capture(folder: Path, workload: Workload, runs: Sequence[Run]) -> Capture | None:
-    """The kept export of the run whose step time is nearest the median of all."""
-    at_hand = [
-        (run.value(Metric.STEP_MS) or 0.0, path)
-        for run in runs
-        if run.folder is not None and (path := folder / run.folder / "capture-0.sqlite").is_file()
-    ]
-    if not at_hand:
-        return None
-    middle = median(step for step, _ in at_hand)
-    _, nearest = min(at_hand, key=lambda one: abs(one[0] - middle))
-    return Capture(
-        export=nearest,
-        step=workload.step,
-        is_pattern=workload.form == "command",
-        warmup=workload.warmup if workload.skips_warmup else 0,
-        steps=workload.steps,
-    )

@@ -30,7 +30,7 @@ from perfgate.model.secrets import Cleaner
 from perfgate.model.settings import Settings
 from perfgate.profilers.seam import read
 from perfgate.store import KeptResult, Store
-from perfgate.views.explain import Capture, baseline_results, blessed_since, typical_capture
+from perfgate.views.captures import Capture, baseline_results, blessed_since, typical_capture
 from perfgate.views.history import points, read_history
 
 LARGEST_DRAWN: Final = 400_000_000

@@ -1,12 +1,15 @@
-"""The command lines of ncu, as tuples: the one place that knows its options. Runs nothing."""
+"""The command lines of ncu, as tuples, and what it says in its log where it has no figures: the one
+place that knows its options. Runs nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from perfgate.model.errors import NcuFailed
 from perfgate.views.ncu.reading import METRIC_NAMES
 from perfgate.views.ncu.tool import NcuTool
 
@@ -72,3 +75,41 @@ def read_command(tool: NcuTool, report: Path) -> tuple[str, ...]:
         "--print-kernel-base=mangled",
         f"--metrics={','.join(METRIC_NAMES)}",
     )
+
+
+CODES: Final[Mapping[str, str]] = {
+    "ERR_NVGPUCTRPERM": "ncu-no-permission",
+    "Driver resource was unavailable": "ncu-counters-taken",
+    "InterprocessLockFailed": "ncu-locked",
+    "failed to connect to the CUDA driver": "ncu-no-driver",
+    "LibraryNotLoaded": "ncu-no-counters",
+    "To find out supported GPUs": "ncu-gpu-unknown",
+    "did not match any section": "ncu-sections-missing",
+    "unrecognised option": "ncu-option-unknown",
+}
+"""Words of an error of ncu, and the code that says what to do about it."""
+
+_ERROR: Final = re.compile(r"^==ERROR== (.*\S)", re.MULTILINE)
+_APPLICATION: Final = re.compile(r"The application returned an error code \((-?\d+)\)")
+
+
+def application_status(log: str) -> int | None:
+    """The exit status of the workload where ncu says that it was another than 0."""
+    found = _APPLICATION.search(log)
+    return None if found is None else int(found[1])
+
+
+def trouble(log: str, *, subject: str, where: str) -> NcuFailed | None:
+    """What ncu complains of, other than the workload itself; None where it does not.
+
+    Args:
+        log: what it said.
+        subject: who has no figures for it.
+        where: the log's file.
+    """
+    said = [line for line in _ERROR.findall(log) if not _APPLICATION.search(line)]
+    if not said:
+        return None
+    known = ((line, code) for words, code in CODES.items() for line in said if words in line)
+    line, code = next(known, (said[0], "ncu-trouble"))
+    return NcuFailed(code, kernel=subject, line=line.rstrip("."), log=where)

@@ -11,7 +11,8 @@ from perfgate.model.comparison import Side
 from perfgate.model.note import note
 from perfgate.model.verdict import ABRun
 from perfgate.views.explain import Subject
-from perfgate.views.probing import Candidates, commit_before, of_few_steps
+from perfgate.views.ncu.launch import of_few_steps
+from perfgate.views.probing import Candidates, commit_before
 
 
 @pytest.mark.parametrize(("per_step", "steps"), [(46, 2), (1, 2), (0.5, 3), (0.1, 11), (0.001, 30)])

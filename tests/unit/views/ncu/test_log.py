@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfgate.views.ncu.log import application_status, trouble
+from perfgate.views.ncu.command import application_status, trouble
 
 PERMISSION = (
     "ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance "

@@ -1,0 +1,231 @@
+"""Runs a workload under ncu for one launch of a kernel, on either commit; which kernels these are
+is no matter of it."""
+
+from __future__ import annotations
+
+import math
+import re
+import shutil
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from uuid import uuid4
+
+from perfgate.execute.context import RunContext, at_commit
+from perfgate.execute.folder import LOG, clean_log
+from perfgate.execute.run import OneRun, ordered
+from perfgate.explain.names import brief, identity, unnumbered
+from perfgate.model.comparison import LaunchFigures, MovedKernel
+from perfgate.model.errors import NcuFailed, PerfgateError
+from perfgate.model.note import Note, note, noted
+from perfgate.model.order import Ending
+from perfgate.model.workload import CaptureMode, Workload
+from perfgate.profilers.nsys.command import without_profiler
+from perfgate.system import git
+from perfgate.system.process import Listening, run_process
+from perfgate.views.ncu.command import (
+    OneLaunch,
+    application_status,
+    profile_command,
+    read_command,
+    trouble,
+)
+from perfgate.views.ncu.reading import read_launches
+from perfgate.views.ncu.tool import NcuTool
+
+FEWEST_STEPS: Final = 2
+"""Measured steps of a run: loops that take their batches ahead of a step come to a second one."""
+TAIL_LINES: Final = 20
+READ_TIMEOUT_S: Final = 120.0
+NOT_SEEN: Final = note("kernel-not-seen")
+NO_SYMBOL: Final = note("kernel-symbol-unknown")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probing:
+    """A workload that is run for one kernel after another."""
+
+    tool: NcuTool
+    workload: Workload
+    symbols: Mapping[str, str]
+    """Mangled names, by what a baseline keeps of a name."""
+    folder: Path
+    on_run: Callable[[str], None]
+    planned: int
+
+    def before(
+        self, context: RunContext, commit: str, chosen: Sequence[MovedKernel]
+    ) -> list[LaunchFigures | Note]:
+        """Look at the launches of another commit; what fails there is a reason, not an end."""
+        whys = [self._why_not(moved, moved.per_step_before) for moved in chosen]
+        known: list[LaunchFigures | Note] = [why for why in whys if why is not None]
+        if len(known) == len(whys):
+            return known
+        try:
+            baselines = context.settings.baselines
+            commit = git.obtain(context.root, commit, baselines=baselines, env=context.env)
+            with at_commit(
+                context, commit, on_line=lambda line: self.on_run(f"ab_setup: {line}")
+            ) as there:
+                return [
+                    self._launch_there(there, number, moved) for number, moved in enumerate(chosen)
+                ]
+        except PerfgateError as failed:
+            return [noted(failed)] * len(chosen)
+
+    def _launch_there(
+        self, there: RunContext, number: int, moved: MovedKernel
+    ) -> LaunchFigures | Note:
+        try:
+            return self.launch(there, number, moved, side="before")
+        except PerfgateError as failed:
+            return noted(failed)
+
+    def launch(
+        self, context: RunContext, number: int, moved: MovedKernel, *, side: str
+    ) -> LaunchFigures | Note:
+        """One launch's figures, or why there are none, in a phrase.
+
+        Raises:
+            NcuFailed: ncu has none.
+            PerfgateError: the workload does not run.
+        """
+        per_step = moved.per_step_before if side == "before" else moved.per_step_now
+        if (why_not := self._why_not(moved, per_step)) is not None:
+            return why_not
+        self.on_run(f"kernel {number + 1} of {self.planned}, {side}: {brief(moved.name)}")
+        symbol = self.symbols[identity(moved.name)]
+        workload = of_few_steps(self.workload, per_step)
+        home = self.folder / f"{number + 1}-{side}"
+        report, log = home / "launch.ncu-rep", home / "ncu.log"
+        tail: deque[str] = deque(maxlen=TAIL_LINES)
+        try:
+            with ordered(context, workload, home, run_id=uuid4().hex) as run:
+                began_at, spec, printed_to = time.time(), run.spec, home / LOG
+                env = without_profiler(spec.env)
+                launch = OneLaunch(
+                    kernel=_asked_for(symbol),
+                    skip=round(per_step * workload.warmup) if workload.skips_warmup else 0,
+                    from_start=spec.capture is not CaptureMode.CUDA_PROFILER_API,
+                )
+                argv = _resolved(spec.argv, env)
+                finished = run_process(
+                    profile_command(self.tool, launch, argv, report=report, log=log),
+                    cwd=spec.cwd,
+                    env=env,
+                    log=printed_to,
+                    timeout_s=spec.timeout_s,
+                    listening=Listening(
+                        on_line=lambda line: tail.append(line) if line.strip() else None,
+                        clean=spec.cleaner.clean,
+                    ),
+                )
+                for printed in (log, printed_to):
+                    with suppress(OSError):
+                        clean_log(printed, spec.cleaner)
+                # What ncu says from within the workload's process goes where that prints.
+                said = f"{_text(log)}\n{_text(printed_to)}"
+                if not finished.timed_out and (
+                    failed := trouble(said, subject=brief(moved.name), where=str(log))
+                ):
+                    raise failed
+                run.refuse(
+                    exit_status=_status(run, finished.returncode, said),
+                    timed_out=finished.timed_out,
+                    began_at=began_at,
+                    tail=spec.cleaner.lines(tail),
+                )
+            return self._read(report, moved, symbol) if report.is_file() else NOT_SEEN
+        except OSError as refused:
+            raise NcuFailed(
+                "ncu-not-run", kernel=brief(moved.name), reason=refused.strerror or str(refused)
+            ) from refused
+        finally:
+            # It may hold what a capture holds.
+            report.unlink(missing_ok=True)
+
+    def _why_not(self, moved: MovedKernel, per_step: float) -> Note | None:
+        if per_step <= 0:
+            return note("kernel-not-launched")
+        return None if identity(moved.name) in self.symbols else NO_SYMBOL
+
+    def _read(self, report: Path, moved: MovedKernel, symbol: str) -> LaunchFigures | Note:
+        printed = report.with_name("launch.csv")
+        finished = run_process(
+            read_command(self.tool, report),
+            cwd=report.parent,
+            env={"PATH": "/usr/local/bin:/usr/bin:/bin", **self.tool.env, "LC_ALL": "C"},
+            log=printed,
+            timeout_s=READ_TIMEOUT_S,
+        )
+        said = _text(printed)
+        if (failed := trouble(said, subject=brief(moved.name), where=str(printed))) is not None:
+            raise failed
+        if finished.returncode != 0:
+            raise NcuFailed(
+                "ncu-report-unread",
+                kernel=brief(moved.name),
+                status="none" if finished.timed_out else str(finished.returncode),
+                log=str(printed),
+            )
+        launches = read_launches(said, source=str(printed))
+        if not launches:
+            return NOT_SEEN
+        # Of several processes or GPUs that of the first: what is shown is one launch.
+        first = min(launches, key=lambda launch: launch.device)
+        if identity(first.kernel) != identity(symbol):
+            raise NcuFailed(
+                "ncu-another-kernel",
+                kernel=brief(moved.name),
+                found=first.kernel,
+                asked=symbol,
+                log=str(printed),
+            )
+        return first
+
+
+def _asked_for(symbol: str) -> str:
+    """What ncu is given for a kernel's name: one that torch.compile made may have another number on
+    the other side."""
+    of = unnumbered(symbol)
+    return symbol if of == symbol else f"regex:^{re.escape(of)}(_[0-9]+)+$"
+
+
+def of_few_steps(workload: Workload, per_step: float) -> Workload:
+    """The workload with as few measured steps as surely launch a kernel; a command takes what it
+    takes.
+
+    The warm-up stays: compiling and autotuning choose the kernels in it.
+    """
+    if workload.form == "command":
+        return workload
+    enough = math.ceil(1 / per_step) + 1 if per_step < 1 else FEWEST_STEPS
+    steps = max(enough, FEWEST_STEPS)
+    declared = steps if workload.steps is None else workload.steps
+    return workload.model_copy(update={"steps": min(declared, steps)})
+
+
+def _status(run: OneRun, returncode: int | None, said: str) -> int | None:
+    """The workload's exit status: as it said itself, as ncu says, or else ncu's own."""
+    worker_report = run.worker_report
+    if worker_report is not None and worker_report.ending is Ending.FINISHED:
+        return 0
+    status = application_status(said)
+    return returncode if status is None else status
+
+
+def _resolved(argv: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
+    """The command with its program's path, which ncu would look for in other places."""
+    program = argv[0] if "/" in argv[0] else shutil.which(argv[0], path=env.get("PATH"))
+    return (program or argv[0], *argv[1:])
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
