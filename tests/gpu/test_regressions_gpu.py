@@ -25,12 +25,11 @@ from typing import Any, Final
 
 import pytest
 from support.gpu import bless, why_no_gate
-from support.loops import load_regressions, named_first
+from support.loops import WORKLOADS, load_regressions, named_first
 
 from perfgate.explain.breakdown import breakdown_of, kept
 from perfgate.store import Store
 
-WORKLOADS: Final = Path(__file__).parents[2] / "workloads"
 BLESSED_RUNS: Final = 6
 RUNS: Final = 3
 """Asked for by number, so that a gate does not stop at the first risen count: clocks are then

@@ -9,7 +9,13 @@ from types import ModuleType
 
 import pytest
 
+from benchmarks.series.lessons import VARIANTS as SERIES
+
 WORKLOADS = Path(__file__).parents[2] / "workloads"
+VARIANTS = {
+    loop: tuple(variant.name for variant in series.variants) for loop, series in SERIES.items()
+}
+"""Of each series of workloads, the variants in order."""
 
 
 def load_file(path: Path, name: str, patch: pytest.MonkeyPatch) -> ModuleType:

@@ -10,18 +10,16 @@ import multiprocessing
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
-from support.loops import load_regressions
+from support.loops import WORKLOADS, load_regressions
 from support.project import Project
 
 from perfgate.model.metric import METRICS, Metric
 from perfgate.workload import declaration_of
 
-WORKLOADS = Path(__file__).parents[2] / "workloads"
 LOOP_OF = {
     "item": "eager",
     "cpu": "eager",
@@ -172,15 +170,6 @@ def test_each_regression_is_caught_by_metrics_that_can_shut_the_gate(loaded: Mod
         assert regression.does
 
 
-def test_the_sleeps_are_of_one_two_and_three_percent(loaded: ModuleType) -> None:
-    shares = {
-        regression.name: regression.share
-        for regression in loaded.REGRESSIONS.values()
-        if regression.share
-    }
-    assert shares == {"sleep_1": 0.01, "sleep_2": 0.02, "sleep_3": 0.03}
-
-
 # The environment
 
 
@@ -236,9 +225,8 @@ def test_a_regression_that_is_nothing_without_cuda_skips_its_loop_and_no_other(
 
 
 def test_the_table_says_which_regressions_need_cuda(loaded: ModuleType) -> None:
-    assert [
-        name for name, regression in loaded.REGRESSIONS.items() if regression.needs_cuda
-    ] == ON_GPU_ONLY
+    found = [name for name, regression in loaded.REGRESSIONS.items() if regression.needs_cuda]
+    assert found == ON_GPU_ONLY
 
 
 @pytest.mark.parametrize("regression", [name for name in LOOP_OF if name not in ON_GPU_ONLY])

@@ -8,12 +8,11 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.loops import load_file
+from support.loops import WORKLOADS, load_file
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
 torch = pytest.importorskip("torch", reason="no torch here: it is in the extra torch")
 
-WORKLOADS = Path(__file__).parents[2] / "workloads"
 STEPS = 3
 pytestmark = pytest.mark.filterwarnings(
     "default"

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from support.loops import VARIANTS, WORKLOADS
 
 from perfgate.metrics.measure import measure
 from perfgate.model.metric import Metric
@@ -38,26 +39,12 @@ pytestmark = [
     ),
 ]
 
-WORKLOADS = Path(__file__).parents[2] / "workloads"
-LOOPS = ("data_load_lab.py", "resnet18_input.py", "resnet50_cifar.py")
+LOOPS = [f"{loop}.py" for loop in VARIANTS]
 IN_STEP = {
     "resnet18_input": {"get batch", "copy batch", "compute"},
     "resnet50_cifar": {"get batch", "copy batch", "forward", "backward", "optimizer", "loss stats"},
     "data_load_lab": {"data_load", "forward", "backward", "optimizer"},
 }
-VARIANTS = [
-    *(
-        f"resnet18_input[{variant}]"
-        for variant in ("serial", "workers", "pinned", "overlap", "prefetcher", "kept", "steady")
-    ),
-    *(
-        f"resnet50_cifar[{variant}]"
-        for variant in ("naive", "detached", "pinned", "cudnn_benchmark", "compile")
-    ),
-    *(f"resnet50_cifar[{variant}]" for variant in ("max_autotune", "grad_scaler", "autocast")),
-    *(f"resnet50_cifar[{variant}]" for variant in ("channels_last", "steady", "exhaustive")),
-    *(f"data_load_lab[{variant}]" for variant in ("cpu", "gpu", "workers")),
-]
 DDP_IN_STEP = {"get batch", "copy batch", "zero grad", "forward", "loss", "backward", "optimizer"}
 STEP = r"step|(Batch|step) #"
 """A step's own range, with a # for its index."""
@@ -325,7 +312,9 @@ def every_variant(nsys_tool: NsysTool, tmp_path_factory: pytest.TempPathFactory)
     return read_timeline(captured.sqlite)
 
 
-@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize(
+    "name", [f"{loop}[{variant}]" for loop, names in VARIANTS.items() for variant in names]
+)
 def test_every_variant_goes_through_its_steps_and_the_same_ranges(
     every_variant: Timeline, name: str
 ) -> None:

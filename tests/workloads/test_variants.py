@@ -11,19 +11,10 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from support.loops import load_file
+from support.loops import VARIANTS, WORKLOADS, load_file
 
 torch = pytest.importorskip("torch", reason="no torch here: it is in the extra torch")
 
-WORKLOADS = Path(__file__).parents[2] / "workloads"
-VARIANTS = {
-    "resnet18_input": ("serial", "workers", "pinned", "overlap", "prefetcher", "kept", "steady"),
-    "resnet50_cifar": (
-        *("naive", "detached", "pinned", "cudnn_benchmark", "compile", "max_autotune"),
-        *("grad_scaler", "autocast", "channels_last", "steady", "exhaustive"),
-    ),
-    "data_load_lab": ("cpu", "gpu", "workers"),
-}
 DEFAULTS = {"resnet18_input": "steady", "resnet50_cifar": "steady", "data_load_lab": "workers"}
 STEPS = 6
 LESS_PRECISE = {"resnet50_cifar": ("grad_scaler", "autocast", "channels_last", "steady")}
