@@ -70,8 +70,8 @@ class Places:
         """A file without links; each folder is looked at once, since a run loads thousands."""
         if file.parent not in self._real:
             self._real[file.parent] = os.path.realpath(file.parent)
-        found = os.path.join(self._real[file.parent], file.name)
-        return Path(os.path.realpath(found) if os.path.islink(found) else found)
+        found = Path(self._real[file.parent], file.name)
+        return Path(os.path.realpath(found)) if found.is_symlink() else found
 
     def of(self, file: Path) -> Place:
         """Where a file belongs, also behind links; one found among packages by a link is theirs."""
