@@ -29,7 +29,7 @@ from perfgate.model.secrets import Cleaner
 from perfgate.profilers.nsys.export.scrub import scrub
 from perfgate.profilers.nsys.profile import LOG as NSYS_LOG
 from perfgate.profilers.seam import Captured
-from perfgate.system.ending import abandoned, end_abandoned
+from perfgate.system.ending import abandoned, end_all
 from perfgate.system.files import UNDERWAY, files_below, left, remove_left_folders
 
 ORDER: Final = "order.json"
@@ -150,7 +150,7 @@ def end_killed_gates() -> Note | None:
     Raises:
         GpuTaken: it cannot be ended, and would be measured too.
     """
-    ended = end_abandoned()
+    ended = end_all(abandoned)
     if ended and (still := abandoned()):
         named = tuple(f"{one.name()} ({one.pid})" for one in still)
         raise GpuTaken("killed-gate-lives", processes=named)

@@ -73,6 +73,7 @@ def gpu_lock(
         StoreFailed: the folder or a file in it cannot be used.
     """
     where = prepare_folder(machine_folder() if folder is None else folder)
+    ours = {"pid": os.getpid(), "workload": workload, "user": psutil.Process().username()}
     deadline = time.monotonic() + timeout_s
     is_waiting = False
     with ExitStack() as held:
@@ -90,7 +91,8 @@ def gpu_lock(
                     on_wait(note("gpu-waited-for", what=what, holder=holder, limit_s=timeout_s))
                 time.sleep(min(POLL_S, left_s))
             held.callback(_write, descriptor, "")  # runs before the close that lets go
-            _write(descriptor, _introduce(workload))
+            since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+            _write(descriptor, json.dumps({**ours, "since": since}))
         yield
 
 
@@ -140,12 +142,6 @@ def _taken(descriptor: int, path: Path) -> bool:
         return lock(descriptor)
     except OSError as error:
         raise _unusable(path, error) from error
-
-
-def _introduce(workload: str) -> str:
-    since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    user = psutil.Process().username()
-    return json.dumps({"pid": os.getpid(), "since": since, "workload": workload, "user": user})
 
 
 def _write(descriptor: int, text: str) -> None:

@@ -53,4 +53,4 @@ class Store:
         """Take the project's root and, relative to it, the folder of the baselines."""
         disk = Disk(root)
         self.baselines = Baselines(disk, root / baselines)
-        self.results = Results(disk, root / ".perfgate")
+        self.results = Results(disk, root / ".perfgate" / "results")

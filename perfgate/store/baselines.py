@@ -36,17 +36,16 @@ class ListedBaseline:
         return self.found.source if isinstance(self.found, Baseline) else None
 
 
+@dataclass(frozen=True, slots=True)
 class Baselines:
     """The baselines of one project."""
 
-    def __init__(self, disk: Disk, folder: Path) -> None:
-        """Take the project's disk and the folder of the baselines."""
-        self._disk = disk
-        self._folder = folder
+    disk: Disk
+    folder: Path
 
     def path(self, slug: str, workload: str) -> Path:
         """Return where a workload's baseline on a machine lies, whether or not it does."""
-        return self._folder / file_name(slug) / f"{file_name(workload)}.json"
+        return self.folder / file_name(slug) / f"{file_name(workload)}.json"
 
     def load(self, slug: str, workload: str) -> Baseline | None:
         """Return a workload's baseline on a machine, None where there is none.
@@ -72,7 +71,7 @@ class Baselines:
         """
         baseline = self._read(path, None)
         if baseline is None:
-            raise BaselineMissing("baseline-not-there", path=self._disk.shown(path))
+            raise BaselineMissing("baseline-not-there", path=self.disk.shown(path))
         return baseline
 
     def own(self, path: Path) -> Baseline:
@@ -93,7 +92,7 @@ class Baselines:
             BaselineUnreadable: it is not a whole, unchanged baseline, or is that of another
             workload.
         """
-        return self._own(path, opened(content, path=self._disk.shown(path), workload=None))
+        return self._own(path, opened(content, path=self.disk.shown(path), workload=None))
 
     def listed(
         self, slug: str | None = None, *, at_home: bool = False
@@ -108,7 +107,7 @@ class Baselines:
             BaselineUnreadable: a folder cannot be listed.
         """
         listed: list[ListedBaseline] = []
-        for folder in self._slug_folders() if slug is None else (self._folder / file_name(slug),):
+        for folder in self._slug_folders() if slug is None else (self.folder / file_name(slug),):
             files = [
                 path
                 for path in self._listing(folder)
@@ -144,17 +143,17 @@ class Baselines:
             BaselineUnreadable: the file that would be replaced is broken; it is left as it is.
         """
         path = self.ready_for(baseline)
-        with self._disk.alone_in(path.parent):
+        with self.disk.alone_in(path.parent):
             current = self.load(baseline.machine.slug, baseline.workload)
             if not same_seal(current, replacing):
                 raise StoreFailed(
                     "baseline-changed-meanwhile",
-                    path=self._disk.shown(path),
+                    path=self.disk.shown(path),
                     what=note(
                         "baseline-was-deleted" if current is None else "baseline-was-written"
                     ),
                 )
-            self._disk.write(path, baseline_text(baseline), largest=LARGEST_BASELINE)
+            self.disk.write(path, baseline_text(baseline), largest=LARGEST_BASELINE)
         return path
 
     def remove_torn(self) -> None:
@@ -172,10 +171,10 @@ class Baselines:
         """
         path = self.path(baseline.machine.slug, baseline.workload)
         if path.is_symlink():
-            raise StoreFailed("baseline-is-link", path=self._disk.shown(path))
-        self._disk.make_folder(path.parent)
+            raise StoreFailed("baseline-is-link", path=self.disk.shown(path))
+        self.disk.make_folder(path.parent)
         if not os.access(path.parent, os.W_OK | os.X_OK):
-            raise self._disk.failed(path, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
+            raise self.disk.failed(path, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
         return path
 
     # Reading
@@ -184,24 +183,24 @@ class Baselines:
         try:
             raw = bytes_of(path)
         except FileNotFoundError:
-            for link in (self._folder, path.parent, path):
+            for link in (self.folder, path.parent, path):
                 if link.is_symlink() and not link.exists():
                     raise BaselineUnreadable(
-                        "baseline-link-to-nowhere", path=self._disk.shown(link)
+                        "baseline-link-to-nowhere", path=self.disk.shown(link)
                     ) from None
             return None
         except OSError as error:
             raise BaselineUnreadable(
-                "baseline-not-readable", path=self._disk.shown(path), strerror=error.strerror
+                "baseline-not-readable", path=self.disk.shown(path), strerror=error.strerror
             ) from error
-        return opened(raw, path=self._disk.shown(path), workload=workload)
+        return opened(raw, path=self.disk.shown(path), workload=workload)
 
     def _own(self, path: Path, baseline: Baseline) -> Baseline:
         """Return a baseline whose file bears the name of its workload."""
         if file_name(baseline.workload) != path.name.removesuffix(".json"):
             raise BaselineUnreadable(
                 "baseline-of-another-workload",
-                path=self._disk.shown(path),
+                path=self.disk.shown(path),
                 workload=workload_of(path.stem) or "WORKLOAD",
                 found=baseline.workload,
             )
@@ -213,12 +212,12 @@ class Baselines:
         try:
             read = self._read(path, name)
             if read is None:
-                raise BaselineUnreadable("baseline-vanished", path=self._disk.shown(path))
+                raise BaselineUnreadable("baseline-vanished", path=self.disk.shown(path))
             found = self._own(path, read)
             if at_home and file_name(found.machine.slug) != path.parent.name:
                 raise BaselineUnreadable(
                     "baseline-in-wrong-folder",
-                    path=self._disk.shown(path),
+                    path=self.disk.shown(path),
                     slug=found.machine.slug,
                     gpu=found.machine.gpu_name,
                 )
@@ -232,7 +231,7 @@ class Baselines:
 
     def _slug_folders(self) -> tuple[Path, ...]:
         return tuple(
-            path for path in self._listing(self._folder) if path.is_dir() and path.name[0] != "."
+            path for path in self._listing(self.folder) if path.is_dir() and path.name[0] != "."
         )
 
     def _listing(self, folder: Path) -> list[Path]:
@@ -242,5 +241,5 @@ class Baselines:
             return []
         except OSError as error:
             raise BaselineUnreadable(
-                "baseline-not-readable", path=self._disk.shown(folder), strerror=error.strerror
+                "baseline-not-readable", path=self.disk.shown(folder), strerror=error.strerror
             ) from error

@@ -55,15 +55,13 @@ class ListedResult:
     found: Result | ResultUnreadable
 
 
+@dataclass(frozen=True, slots=True)
 class Results:
     """The kept results of one project."""
 
-    def __init__(self, disk: Disk, folder: Path) -> None:
-        """Take the project's disk and the folder that git is told to leave alone."""
-        self._disk = disk
-        self._kept = folder
-        self.folder = folder / "results"
-        """Where they lie, by machine and workload."""
+    disk: Disk
+    folder: Path
+    """Where they lie, by machine and workload; git is told to leave the one around it alone."""
 
     def new_folder(self, workload: str, slug: str, *, at: datetime) -> Path:
         """Make and return a fresh folder for one gate's captures and its result; `at` is aware and
@@ -72,17 +70,17 @@ class Results:
         Raises:
             StoreFailed: the disk did not take it.
         """
-        self._disk.make_folder(self._kept)
-        ignore = self._kept / ".gitignore"
+        self.disk.make_folder(self.folder.parent)
+        ignore = self.folder.parent / ".gitignore"
         if not ignore.exists():
-            self._disk.write(ignore, "*\n")
+            self.disk.write(ignore, "*\n")
         name = f"{at.astimezone(UTC).strftime(_TIME)}Z-{secrets.token_hex(3)}"
         folder = self.folder / file_name(slug) / file_name(workload) / name
-        self._disk.make_folder(folder.parent)
+        self.disk.make_folder(folder.parent)
         try:
             folder.mkdir()
         except OSError as error:
-            raise self._disk.failed(folder, error) from error
+            raise self.disk.failed(folder, error) from error
         return folder
 
     def save(self, result: Result, folder: Path) -> Path:
@@ -97,7 +95,7 @@ class Results:
             StoreFailed: the disk did not take it.
         """
         path = folder / RESULT_FILE
-        self._disk.write(path, result.model_dump_json(indent=1) + "\n", largest=LARGEST_RESULT)
+        self.disk.write(path, result.model_dump_json(indent=1) + "\n", largest=LARGEST_RESULT)
         with suppress(ResultUnreadable):  # what cannot be deleted is no reason to fail
             _forget(folder, now=result.measured_at)
         return path
@@ -112,7 +110,7 @@ class Results:
             ResultUnreadable: it is not whole any more.
         """
         result = self.load(folder)
-        self._disk.write(
+        self.disk.write(
             folder / RESULT_FILE,
             result.model_copy(update={"verdict": verdict}).model_dump_json(indent=1) + "\n",
             largest=LARGEST_RESULT,
@@ -126,7 +124,7 @@ class Results:
             ResultUnreadable: the file is not a whole result of a format that this perfgate reads.
         """
         file = path / RESULT_FILE if kind_of(path) is PathKind.FOLDER else path
-        named = self._disk.shown(file)
+        named = self.disk.shown(file)
         try:
             raw = bytes_of(file)
         except FileNotFoundError as error:
@@ -143,7 +141,7 @@ class Results:
         Raises:
             ResultUnreadable: it is not a whole result of a format that this perfgate reads.
         """
-        named = self._disk.shown(path)
+        named = self.disk.shown(path)
         try:
             content = parsed(raw)
             number = format_of(content)

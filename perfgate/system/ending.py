@@ -59,8 +59,8 @@ def processes_of(mark: str, *, session: int | None = None) -> list[psutil.Proces
 
 
 def abandoned() -> list[psutil.Process]:
-    """Find what was started by a `run_process` of this user whose own process is gone, and its
-    kin."""
+    """Find what killed gates of this user have left running, in whichever project: what was started
+    by a `run_process` whose own process is gone, and its kin."""
     inherited = _marks(psutil.Process())
     living = _living()
     found = [one for one in living if any(map(_is_orphaned, one.marks - inherited))]
@@ -84,11 +84,6 @@ def _with_kin(found: Sequence[_Seen], living: Sequence[_Seen]) -> list[psutil.Pr
 def end_marked(mark: str) -> tuple[str, ...]:
     """End every living process that bears a mark, and name those that were found."""
     return end_all(lambda: processes_of(mark))
-
-
-def end_abandoned() -> tuple[str, ...]:
-    """End what killed gates of this user have left running, in whichever project; name it."""
-    return end_all(abandoned)
 
 
 @contextmanager

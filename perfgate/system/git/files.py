@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Final
 
@@ -106,7 +106,10 @@ def changes(root: Path, *, env: Env = None, baselines: str | None = None) -> tup
     Raises:
         RepositoryUnreadable: no git, no repository, or git refuses.
     """
-    where = _where(baselines)
+    folder = PurePath(".." if baselines is None else baselines)
+    is_inside = not folder.is_absolute() and ".." not in folder.parts
+    excluded = [f":(exclude,literal){folder.as_posix()}"] if is_inside else []
+    where = ("--", ":(top)", ":(top,exclude,glob)**/__pycache__/**", *excluded)
     words = ("status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal")
     entries = ask(root, env, *words, _SUBMODULES, *where, settings=_LOOK_YOURSELF).split("\0")
     found = [entry[3:] for entry in entries if entry]
@@ -135,14 +138,6 @@ def content_digest(root: Path, *, baselines: str, env: Env = None) -> str:
                 ) from error
             digest.update(f"{content} {name}\n".encode(errors="surrogateescape"))
     return digest.hexdigest()
-
-
-def _where(baselines: str | None) -> tuple[str, ...]:
-    """Where a change counts, as git is to be asked."""
-    folder = PurePath(".." if baselines is None else baselines)
-    is_inside = not folder.is_absolute() and ".." not in folder.parts
-    excluded = [f":(exclude,literal){folder.as_posix()}"] if is_inside else []
-    return ("--", ":(top)", ":(top,exclude,glob)**/__pycache__/**", *excluded)
 
 
 def _unwatched(root: Path, env: Env, where: tuple[str, ...]) -> list[str]:
@@ -204,19 +199,15 @@ def _sha_without(levels: Sequence[bytes | None], parts: Sequence[str], tree: str
         if content is None:
             continue
         kept = b""
-        for mode, name, sha in _entries(content, width):
-            now = new if name == os.fsencode(part) else sha
+        left = content
+        while left:  # entries: mode, name, NUL, SHA
+            head, _, rest = left.partition(b"\0")
+            is_left_out = head.partition(b" ")[2] == os.fsencode(part)
+            now = new if is_left_out else rest[:width]
             if now is not None:
-                kept += mode + b" " + name + b"\0" + now
+                kept += head + b"\0" + now
+            left = rest[width:]
         made = hashlib.new("sha1" if width == 20 else "sha256", usedforsecurity=False)
         made.update(b"tree %d\0" % len(kept) + kept)
         new = made.digest() if kept else None
     return tree if new is None else new.hex()
-
-
-def _entries(content: bytes, width: int) -> Iterator[tuple[bytes, bytes, bytes]]:
-    while content:
-        head, _, rest = content.partition(b"\0")
-        mode, _, name = head.partition(b" ")
-        yield mode, name, rest[:width]
-        content = rest[width:]
