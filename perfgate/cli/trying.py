@@ -14,7 +14,7 @@ from perfgate.cli.terminal import PATH, new_page, screen, show
 from perfgate.demo.replay import play
 from perfgate.doctor import CheckResult, Examined, check_distribution, check_orphans, examine
 from perfgate.execute.addopts import addopts_of, distribution_of
-from perfgate.init.origin import command
+from perfgate.init.project import command
 from perfgate.init.scaffold import installs_fail
 from perfgate.machine import read_machine
 from perfgate.model.errors import (

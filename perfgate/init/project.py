@@ -1,14 +1,17 @@
-"""What a repository says of itself, so that `perfgate init` need not ask. Changes nothing."""
+"""What a repository says of itself, so that `perfgate init` need not ask, and where a runner gets
+perfgate from. Changes nothing."""
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from perfgate.init.origin import command, given_address, installed_from
+from perfgate.model.errors import ConfigInvalid
 from perfgate.model.note import Note, Severity, note
 from perfgate.model.pyproject import find_root, load_settings
 from perfgate.model.settings import Settings
@@ -19,6 +22,17 @@ LAST_RESORT: Final = "main"
 WRITTEN_TO: Final = Path(".github/workflows/perfgate-comment.yml")
 """A workflow that names the address of perfgate."""
 _NAMED: Final = re.compile(r"perfgate @ ([^\s']+)")
+
+EXAMPLE: Final = "git+https://HOST/OWNER/perfgate.git@COMMIT"
+
+_HOST: Final = r"(?!localhost\b|127\.|0\.0\.0\.0)[\w.-]+(?::\d+)?"
+_FOLDER: Final = r"subdirectory=[\w./-]+"
+_ADDRESS: Final = re.compile(
+    rf"git\+(?:https?|ssh)://(?:\w+@)?{_HOST}/[\w./~%+-]+"
+    rf"@(?:[0-9a-f]{{40}}|[0-9a-f]{{64}})(?:#{_FOLDER})?"
+    rf"|https?://{_HOST}/[\w./~%+-]+#sha256=[0-9a-f]{{64}}(?:&{_FOLDER})?"
+)
+_CREDENTIALS: Final = re.compile(r"(?<=http://)[^/@]+@|(?<=https://)[^/@]+@")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,7 +97,9 @@ def find_project(
         branch = git.default_branch(root, env=env)
     origin = installed_from(tool.direct_url)
     if install_from is not None:
-        origin = given_address(install_from)
+        origin = address_of(install_from)
+        if origin is None:
+            raise ConfigInvalid("install-from-odd", example=EXAMPLE)
     elif origin is None and top is not None:
         origin = _named_before(top)
     notes: list[Note] = []
@@ -128,3 +144,39 @@ def _requirements(root: Path) -> Iterator[str]:
     is_package = re.search(r"^\[(project|build-system)\]", text, re.MULTILINE)
     if is_package or (root / "setup.py").is_file():
         yield from ("-e", ".")
+
+
+# Where a runner gets perfgate from: a git URL at a commit, or an archive at its hash. Never by name
+# from an index: nobody is known to own the name `perfgate` there, and a stranger's package could
+# stand under it.
+
+
+def address_of(text: str) -> str | None:
+    """Return an address as pip takes it behind `perfgate @`, without credentials; None of one that
+    no runner reaches, or under which something else may lie tomorrow."""
+    address = _CREDENTIALS.sub("", text.strip())
+    return address if _ADDRESS.fullmatch(address) else None
+
+
+def installed_from(direct_url: str | None) -> str | None:
+    """Return where this perfgate was installed from, by PEP 610's direct_url.json; None of an
+    index, and of what no runner reaches."""
+    try:
+        held = json.loads(direct_url or "")
+        if "vcs_info" in held:
+            vcs = held["vcs_info"]
+            address, mark = f"{vcs['vcs']}+{held['url']}@{vcs['commit_id']}", "#"
+        else:
+            archive = held["archive_info"]
+            hashes = archive.get("hashes") or dict([archive["hash"].split("=")])
+            address, mark = f"{held['url']}#sha256={hashes['sha256']}", "&"
+        if "subdirectory" in held:
+            address += f"{mark}subdirectory={held['subdirectory']}"
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return address_of(address)
+
+
+def command(address: str = EXAMPLE) -> str:
+    """Return the command that names an address."""
+    return f"perfgate init --force --install-from {shlex.quote(address)}"

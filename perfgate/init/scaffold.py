@@ -14,8 +14,7 @@ from enum import StrEnum
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from perfgate.init.origin import command
-from perfgate.init.project import InstalledTool, ProjectFacts
+from perfgate.init.project import InstalledTool, ProjectFacts, command
 from perfgate.model.errors import ConfigInvalid, ScaffoldRefused
 from perfgate.store.disk import Disk
 from perfgate.workload import workload_files
