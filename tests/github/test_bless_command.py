@@ -32,7 +32,7 @@ LATER = records.NOON + timedelta(hours=2)
 
 
 def test_a_dispatch_commits_what_the_gate_has_kept_and_starts_the_next(job: Job) -> None:
-    run = job.scene.gate(job.scene.result())
+    run = job.gated()
     seen = job.dispatched()
     made = job.hub.branches["faster"]
     assert (seen.status, seen.err) == (0, "")
@@ -78,7 +78,7 @@ def test_a_comment_of_somebody_who_may_not_write_does_nothing_and_is_not_answere
     job: Job, may: str
 ) -> None:
     number = job.pull()
-    job.scene.gate(job.scene.result())
+    job.gated()
     job.hub.permissions["eve"] = may
     seen = job.commented("/perfgate bless mlp please", number, login="eve")
     assert (seen.code, seen.out, seen.summary) == ("bless-by-stranger", "", "")
@@ -146,7 +146,7 @@ def test_a_push_between_the_comment_and_its_job_is_not_blessed(job: Job) -> None
 
 
 def test_a_push_while_the_job_starts_leaves_the_branch_alone(job: Job) -> None:
-    job.scene.gate(job.scene.result())
+    job.gated()
     env = job.dispatch()
     job.hub.commit({"model.py": "LAYERS = 9\n"}, branch="faster")
     moved = job.hub.branches["faster"]
@@ -156,7 +156,7 @@ def test_a_push_while_the_job_starts_leaves_the_branch_alone(job: Job) -> None:
 
 
 def test_a_gate_that_cannot_be_started_is_an_error_next_to_the_commit(job: Job) -> None:
-    job.scene.gate(job.scene.result())
+    job.gated()
     job.hub.workflows.clear()
     seen = job.dispatched()
     assert job.scene.on_branch() is not None
@@ -167,7 +167,7 @@ def test_a_gate_that_cannot_be_started_is_an_error_next_to_the_commit(job: Job) 
 
 def test_an_answer_that_cannot_be_posted_undoes_nothing(job: Job) -> None:
     number = job.pull()
-    job.scene.gate(job.scene.result())
+    job.gated()
     job.hub.fail(r"POST /issues", primary_limit(3000))
     seen = job.commented("/perfgate bless mlp why", number)
     assert seen.status == 0
@@ -200,7 +200,7 @@ def test_nothing_of_the_branch_is_run_by_the_whole_command(job: Job, tmp_path: P
         {f"{name}.py": run_it for name in modules}
         | {"pytest.ini": "[pytest]\naddopts = -p conftest\n", "workloads/conftest.py": run_it}
     )
-    job.scene.gate(job.scene.result())
+    job.gated()
     script = Path(sys.executable).parent / "perfgate"
     done = subprocess.run(
         [script, "github", "bless"],
@@ -253,7 +253,7 @@ def test_one_refusal_leaves_all_baselines_as_they_are(job: Job) -> None:
 
 def test_hostile_words_are_only_text(job: Job) -> None:
     evil = "<img src=x> [x](https://evil.example) @octocat | closes #1"
-    job.scene.gate(job.scene.result())
+    job.gated()
     refused = job.dispatched(evil, workload=evil)
     done = job.dispatched(evil)
     assert (refused.code, done.code) == ("kept-without-workload", None)
@@ -300,7 +300,7 @@ def test_a_gate_that_a_label_started_is_one_of_the_branch(job: Job, label_later:
 
 
 def test_where_github_does_not_answer_about_the_labels_gates_nothing_is_blessed(job: Job) -> None:
-    job.scene.gate(job.scene.result())
+    job.gated()
     bad = Answer(502, {"message": "Bad Gateway"})
     job.hub.fail("GET /actions/workflows/perfgate-approved.yml", bad, times=99)
     assert job.dispatched().code == "github-unreachable"
@@ -327,7 +327,7 @@ def test_a_gate_that_kept_nothing_of_this_commit_is_no_result(job: Job) -> None:
 
 
 def test_the_same_workload_twice_on_one_machine_is_ambiguous(job: Job) -> None:
-    run = job.scene.gate(job.scene.result())
+    run = job.gated()
     job.scene.keep(run, job.scene.result(), artifact="kept-perfgate-h200-2")
     assert job.dispatched().code == "kept-twice"
 
@@ -366,7 +366,7 @@ def test_a_result_is_read_up_to_a_limit_and_only_if_it_is_one(job: Job, raw: byt
 
 
 def test_the_checkout_has_to_be_the_commit_unchanged(job: Job) -> None:
-    job.scene.gate(job.scene.result())
+    job.gated()
     job.scene.write({"model.py": "LAYERS = 9\n"})
     assert job.dispatched().code == "checkout-changed"
 
@@ -377,7 +377,7 @@ def test_the_checkout_has_to_be_the_commit_unchanged(job: Job) -> None:
 def test_baselines_that_lie_elsewhere_are_not_committed(job: Job, folder: str) -> None:
     settings = f'[tool.perfgate]\nbaselines = "{folder}"\n'
     job.scene.push({"pyproject.toml": settings})
-    job.scene.gate(job.scene.result())
+    job.gated()
     assert job.dispatched().code in {"baselines-elsewhere", "value-invalid"}
 
 
@@ -385,7 +385,7 @@ def test_a_project_below_the_top_is_committed_there(
     hub: GitHub, job_of: Callable[[Scene], Job], tmp_path: Path
 ) -> None:
     job = job_of(Scene(tmp_path / "monorepo", hub, within="services/train"))
-    job.scene.gate(job.scene.result())
+    job.gated()
     assert job.dispatched().code is None
     assert "services/train/baselines/nvidia-h200/mlp.json" in job.hub.content("faster")
 

@@ -137,6 +137,10 @@ class Job:
             code=next(iter(codes), None),
         )
 
+    def gated(self) -> int:
+        """Let a gate keep its result of the workload, and return its run."""
+        return self.scene.gate(self.scene.result())
+
     def pull(self, **more: object) -> int:
         """Open the branch's pull request."""
         branch, sha = self.scene.branch, self.scene.head

@@ -66,10 +66,12 @@ def in_blocks(run: Run, steps: Sequence[float], *, begins: bool) -> Run:
 
 def stepping(run: Run, *names: str) -> Run:
     """A run whose steps are ranges of these names."""
-    processes = tuple(
-        process.model_copy(update={"step_names": dict.fromkeys(names, 1 / max(len(names), 1))})
-        for process in run.processes
-    )
+    return with_process(run, step_names=dict.fromkeys(names, 1 / max(len(names), 1)))
+
+
+def with_process(run: Run, **update: object) -> Run:
+    """A run whose processes hold these."""
+    processes = tuple(process.model_copy(update=update) for process in run.processes)
     return run.model_copy(update={"processes": processes})
 
 
@@ -91,6 +93,15 @@ def noisy_baseline() -> Baseline:
     return records.baseline(
         *([{Metric.STEP_MS: 12.34 * (1 + n / 100)} for n in NOISY[:5]] for _ in range(2))
     )
+
+
+def with_runs(baseline: Baseline, **update: object) -> Baseline:
+    """A baseline whose runs hold these."""
+    occasions = tuple(
+        one.model_copy(update={"runs": tuple(run.model_copy(update=update) for run in one.runs)})
+        for one in baseline.occasions
+    )
+    return baseline.model_copy(update={"occasions": occasions})
 
 
 def with_steps(baseline: Baseline, *names: tuple[str, ...]) -> Baseline:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import records
+from support.prepared import with_process
 
 from perfgate.bless import bless as blessing
 from perfgate.bless import holds
@@ -181,25 +182,11 @@ def test_settings_may_leave_no_ab_run() -> None:
 def test_what_is_worth_knowing_of_a_baseline_is_reported_with_it() -> None:
     made, result = records.baseline(), records.result()
     assert blessing.worth_knowing(made, result) == ()
-    slow = tuple(
-        run.model_copy(
-            update={
-                "processes": tuple(
-                    one.model_copy(update={"periods_ms": (300.0, *[10.0] * 17)})
-                    for one in run.processes
-                )
-            }
-        )
-        for run in result.runs
-    )
-    nowhere = tuple(occasion.model_copy(update={"commit": None}) for occasion in made.occasions)
+    slow = tuple(with_process(run, periods_ms=(300.0, *[10.0] * 17)) for run in result.runs)
     shown = blessing.worth_knowing(
-        made.model_copy(update={"occasions": nowhere}), result.model_copy(update={"runs": slow})
+        records.in_one_occasion(made, commit=None), result.model_copy(update={"runs": slow})
     )
-    assert shown[0].code == "never-an-ab-run"
-    assert [say.fact(one).split(",")[0] for one in shown[1:]] == [
-        "The first measured steps take longer than all others"
-    ]
+    assert [one.code for one in shown] == ["never-an-ab-run", "slow-start"]
 
 
 @pytest.mark.parametrize(
@@ -415,15 +402,8 @@ def test_unlike_baseline_is_replaced_without_a_loss_and_lends_nothing(old: Basel
 
 def stepping(name: str, *values: object) -> Result:
     """Build a result whose runs hold these of their steps, the last of them from there on."""
-    made = records.result()
-    whole = [*values, *[values[-1]] * len(made.runs)]
-    runs = [
-        run.model_copy(
-            update={"processes": [one.model_copy(update={name: value}) for one in run.processes]}
-        )
-        for run, value in zip(made.runs, whole, strict=False)
-    ]
-    return made.model_copy(update={"runs": tuple(runs)})
+    runs = zip(records.runs(), [*values, *[values[-1]] * 5], strict=False)
+    return records.result(measured=[with_process(run, **{name: value}) for run, value in runs])
 
 
 def test_another_number_of_ranges_as_steps_makes_a_baseline_unlike() -> None:

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from support import records
+from support.prepared import with_runs
 from syrupy.assertion import SnapshotAssertion
 
 from perfgate.bless.calibrate import (
@@ -267,13 +268,7 @@ def test_without_a_digest_of_its_code_only_a_clean_commit_speaks_for_a_result() 
     assert why_no_repeat(silent, later(30)) is None
     for commit in (None, Commit(sha=records.COMMIT.sha, dirty=True), Commit(sha="f" * 40)):
         assert code_of(why_no_repeat(silent, unlike(commit=commit))) == "repeat-code-unknown"
-    dirty = silent.model_copy(
-        update={
-            "occasions": (
-                silent.occasions[0].model_copy(update={"commit": Commit(sha="f" * 40, dirty=True)}),
-            )
-        }
-    )
+    dirty = records.in_one_occasion(silent, commit=Commit(sha="f" * 40, dirty=True))
     assert why_no_repeat(dirty, unlike(commit=Commit(sha="f" * 40, dirty=True))) is not None
 
 
@@ -426,10 +421,7 @@ def test_a_baseline_without_a_usable_clock_is_refused(
 ) -> None:
     made = records.baseline([values or {}] * 5)
     if values is None:
-        runs = tuple(run.model_copy(update={"values": {Metric.LAUNCHES: 3}}) for run in made.runs)
-        made = made.model_copy(
-            update={"occasions": (made.occasions[0].model_copy(update={"runs": runs}),)}
-        )
+        made = with_runs(made, values={Metric.LAUNCHES: 3})
     with pytest.raises(CalibrationRefused) as refused:
         calibrated(made)
     assert refused.value.code == "calibrate-nothing-gated"

@@ -32,6 +32,8 @@ from perfgate.words import say
 
 ONE, TWO = shard(1, 2, "mlp", "relu"), shard(2, 2, "mlp", "relu")
 ALPHABET = ("a", "b", "c", "d", "e", "f", "g", "h")
+OPEN = gate("a", judged("mlp"))
+FIRST, SECOND = gate("a", judged("mlp"), shard=ONE), gate("b", judged("relu"), shard=TWO)
 OTHER = Commit(sha="fedcba9876543210fedcba9876543210fedcba98", branch="main")
 
 
@@ -90,26 +92,26 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
     ),
     (
         "fewer than expected",
-        [gate("a", judged("mlp"))],
+        [OPEN],
         2,
         ("merge-not-as-expected",),
     ),
     (
         "more than expected",
-        [gate("a", judged("mlp")), gate("b", judged("lstm"))],
+        [OPEN, gate("b", judged("lstm"))],
         1,
         ("merge-not-as-expected",),
     ),
     (
         "a shut gate",
-        [gate("a", judged("mlp")), gate("b", judged("lstm", Outcome.REGRESSED))],
+        [OPEN, gate("b", judged("lstm", Outcome.REGRESSED))],
         None,
         ("workload-shuts",),
     ),
     (
         "a gate that is shut by more than its workloads",
         [
-            gate("a", judged("mlp")),
+            OPEN,
             gate("b", judged("lstm"), shut_by=["relu: it was expected, and not measured"]),
         ],
         None,
@@ -117,13 +119,13 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
     ),
     (
         "a gate that does not say why it is shut",
-        [gate("a", judged("mlp")).model_copy(update={"opens_gate": False})],
+        [OPEN.model_copy(update={"opens_gate": False})],
         None,
         ("merge-shut-without-reason",),
     ),
     (
         "a gate that says it is open, and pytest failed",
-        [gate("a", judged("mlp")).model_copy(update={"exit_status": 2})],
+        [OPEN.model_copy(update={"exit_status": 2})],
         None,
         ("merge-open-but-failed",),
     ),
@@ -148,19 +150,19 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
     ),
     (
         "two commits",
-        [gate("a", judged("mlp")), gate("b", judged("lstm"), commit=OTHER)],
+        [OPEN, gate("b", judged("lstm"), commit=OTHER)],
         None,
         ("merge-several-commits",),
     ),
     (
         "a commit that nobody knows",
-        [gate("a", judged("mlp")), gate("b", judged("lstm"), commit=None)],
+        [OPEN, gate("b", judged("lstm"), commit=None)],
         None,
         ("merge-commit-unknown",),
     ),
     (
         "a label twice",
-        [gate("a", judged("mlp")), gate("a", judged("lstm"))],
+        [OPEN, gate("a", judged("lstm"))],
         None,
         ("merge-gate-twice",),
     ),
@@ -172,7 +174,7 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
     ),
     (
         "a workload twice on one kind of machine",
-        [gate("a", judged("mlp")), gate("b", judged("mlp"))],
+        [OPEN, gate("b", judged("mlp"))],
         None,
         ("merge-judged-twice",),
     ),
@@ -184,20 +186,26 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
     ),
     (
         "a workload twice, once on a machine that nobody knows",
-        [gate("a", judged("mlp")), gate("b", judged("mlp"), on=None)],
+        [OPEN, gate("b", judged("mlp"), on=None)],
         None,
         ("merge-outcome-unlike",),
     ),
     (
+        "a workload twice, and shut on a machine that nobody knows",
+        [OPEN, gate("b", judged("mlp", Outcome.NOT_MEASURED), on=None)],
+        None,
+        ("workload-shuts",),
+    ),
+    (
         "a gate that is open without a workload next to another",
-        [gate("a", judged("mlp")), gate("b")],
+        [OPEN, gate("b")],
         None,
         ("merge-gate-judged-nothing",),
     ),
     (
         "a gate that is shut without a workload next to another",
         [
-            gate("a", judged("mlp")),
+            OPEN,
             gate("b", shut_by=["no workload was collected, so nothing was measured"]),
         ],
         None,
@@ -309,9 +317,15 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
     ),
     (
         "a shard that is missing",
-        [gate("a", judged("mlp"), shard=ONE), gate("b", judged("mlp"), on=H100, shard=ONE)],
+        [FIRST, gate("b", judged("mlp"), on=H100, shard=ONE)],
         2,
         ("merge-shards-missing", "merge-shards-missing"),
+    ),
+    (
+        "a shard of an unknown machine, which may be the missing one",
+        [FIRST, gate("b", judged("relu", Outcome.NOT_MEASURED), on=None, shard=TWO)],
+        None,
+        ("workload-shuts",),
     ),
     (
         "many shards that are missing",
@@ -322,7 +336,7 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
     (
         "shards of different divisions",
         [
-            gate("a", judged("mlp"), shard=ONE),
+            FIRST,
             gate("b", judged("lstm"), shard=shard(2, 3, "gru", "lstm")),
         ],
         None,
@@ -374,8 +388,8 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
     (
         "shards that collected something else on one of two machines",
         [
-            gate("a", judged("mlp"), shard=ONE),
-            gate("b", judged("relu"), shard=TWO),
+            FIRST,
+            SECOND,
             gate("c", judged("mlp"), on=H100, shard=ONE),
             gate(
                 "d",
@@ -391,8 +405,8 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
     (
         "shards of two parts of a project of which one is missing",
         [
-            gate("a", judged("mlp"), shard=ONE),
-            gate("b", judged("relu"), shard=TWO),
+            FIRST,
+            SECOND,
             gate("c", judged("gru"), shard=shard(1, 2, "gru", "lstm")),
         ],
         None,
@@ -401,7 +415,7 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
     (
         "a shard that an older perfgate gated",
         [
-            gate("a", judged("mlp"), shard=ONE),
+            FIRST,
             gate("b", judged("relu"), shard=TWO.model_copy(update={"workloads": None})),
         ],
         2,
@@ -416,7 +430,7 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
     (
         "a shard that did not come to collect",
         [
-            gate("a", judged("mlp"), shard=ONE),
+            FIRST,
             gate("b", shard=TWO.model_copy(update={"workloads": None}), shut_by=["interrupted"]),
         ],
         2,
@@ -459,8 +473,8 @@ def test_what_a_mark_skips_in_a_shard_is_no_workload_that_is_missed() -> None:
 def test_parts_of_a_project_may_each_have_shards_of_their_own() -> None:
     other = ("gru", "lstm")
     shown = merged(
-        gate("a", judged("mlp"), shard=ONE),
-        gate("b", judged("relu"), shard=TWO),
+        FIRST,
+        SECOND,
         gate("c", judged("gru"), shard=shard(1, 2, *other)),
         gate("d", judged("lstm"), shard=shard(2, 2, *other)),
     )
@@ -468,9 +482,7 @@ def test_parts_of_a_project_may_each_have_shards_of_their_own() -> None:
 
 
 def test_a_gate_that_contradicts_itself_is_reported_to_be_shut() -> None:
-    shown = merged(
-        gate("a", judged("mlp")), gate("b"), gate("c", with_verdict(judged("lstm"), metrics=()))
-    )
+    shown = merged(OPEN, gate("b"), gate("c", with_verdict(judged("lstm"), metrics=())))
     assert [(one.label, one.opens_gate) for one in shown.gates] == [
         ("a", True),
         ("b", False),
@@ -485,31 +497,17 @@ def test_an_interleaved_candidates_runs_are_runs() -> None:
     ).opens_gate
 
 
-def test_one_workload_on_an_unknown_machine_that_is_shut_by_itself_is_no_second_word() -> None:
-    shown = merged(
-        gate("a", judged("mlp")), gate("b", judged("mlp", Outcome.NOT_MEASURED), on=None)
-    )
-    assert shown.shut_by == ("mlp (b): NOT_MEASURED",)
-
-
 def test_what_cannot_be_read_keeps_it_shut_next_to_gates_that_are_open() -> None:
     unread = note("merge-no-gate", Severity.INVALID, folder="gates/b", file="perfgate.json")
-    shown = merge([found(gate("a", judged("mlp")))], unread=[unread], at=records.NOON)
+    shown = merge([found(OPEN)], unread=[unread], at=records.NOON)
     assert (shown.opens_gate, shown.exit_status) == (False, 1)
     assert shown.shut_codes == ("merge-no-gate",)
 
 
 def test_a_page_that_is_left_out_keeps_it_shut_and_is_not_said_to_be_missing() -> None:
-    refused = replace(found(gate("a", judged("mlp"))), page_refused=note("merge-no-plain-file"))
+    refused = replace(found(OPEN), page_refused=note("merge-no-plain-file"))
     shown = merge([refused], at=records.NOON)
     assert (shown.shut_codes, shown.information) == (("merge-page-left-out",), ())
-
-
-def test_a_shard_of_an_unknown_machine_may_be_the_missing_one_and_is_shut_by_itself() -> None:
-    unmeasured = gate("b", judged("relu", Outcome.NOT_MEASURED), on=None, shard=TWO)
-    assert merged(gate("a", judged("mlp"), shard=ONE), unmeasured).shut_by == (
-        "relu: NOT_MEASURED",
-    )
 
 
 def test_workloads_of_several_machines_are_called_by_their_gpu_as_well() -> None:
@@ -557,7 +555,7 @@ def test_the_page_has_what_each_gate_knew_and_the_same_verdicts() -> None:
 
 
 def test_merged_documents_and_pages_are_read_again() -> None:
-    both = [found(gate("a", judged("mlp"))), found(gate("b", judged("mlp"), on=H100))]
+    both = [found(OPEN), found(gate("b", judged("mlp"), on=H100))]
     shown = merge(both, at=records.NOON)
     assert read_document(document_text(shown)) == shown
     page = merged_page(shown, both)
@@ -576,7 +574,7 @@ def codes_of(notes: Sequence[Note]) -> list[tuple[str, ...]]:
 
 
 def test_gates_are_found_at_and_below_folders_and_sorted_by_label(tmp_path: Path) -> None:
-    b, a, deep = gate("b", judged("lstm")), gate("a", judged("mlp")), gate("deep", judged("relu"))
+    b, a, deep = gate("b", judged("lstm")), OPEN, gate("deep", judged("relu"))
     gates.put(tmp_path / "x" / "b", b, page=gates.rich(b))
     gates.put(tmp_path / "y", a)
     gates.put(tmp_path / "x" / "b" / "deep", deep)
@@ -591,9 +589,8 @@ def test_gates_are_found_at_and_below_folders_and_sorted_by_label(tmp_path: Path
 
 
 def test_a_page_without_a_document_is_not_passed_over(tmp_path: Path) -> None:
-    a = gate("a", judged("mlp"))
-    gates.put(tmp_path / "a", a)
-    (tmp_path / "page.json").write_text(page_data_text(gates.rich(a)), encoding="utf-8")
+    gates.put(tmp_path / "a", OPEN)
+    (tmp_path / "page.json").write_text(page_data_text(gates.rich(OPEN)), encoding="utf-8")
     listed, unread = find_gates([tmp_path])
     assert [one.name for one in listed] == ["a"]
     assert codes_of(unread) == [("merge-document-unreadable", "merge-not-readable")]
@@ -613,7 +610,7 @@ def test_a_page_without_a_document_is_not_passed_over(tmp_path: Path) -> None:
 def test_gates_are_read_next_to_one_that_cannot_be(
     tmp_path: Path, content: bytes | None, code: str
 ) -> None:
-    gates.put(tmp_path / "a", gate("a", judged("mlp")))
+    gates.put(tmp_path / "a", OPEN)
     file = tmp_path / "b" / "perfgate.json"
     file.parent.mkdir()
     if content is None:
@@ -645,7 +642,7 @@ def test_a_key_that_stands_twice_is_refused(tmp_path: Path, once: str, twice: st
 
 
 def test_a_page_with_a_key_that_stands_twice_is_left_out(tmp_path: Path) -> None:
-    document = gate("a", judged("mlp"))
+    document = OPEN
     folder = gates.put(tmp_path / "a", document, page=gates.rich(document))
     text = (folder / "page.json").read_text("utf-8")
     (folder / "page.json").write_text(
@@ -670,7 +667,7 @@ def test_a_gate_is_called_by_its_label_or_its_folder_and_by_both_where_labels_ar
     ]
 
 
-@pytest.mark.parametrize("content", [document_text(gate("a", judged("mlp"))), "{"])
+@pytest.mark.parametrize("content", [document_text(OPEN), "{"])
 def test_more_gates_than_a_matrix_can_have_are_refused(tmp_path: Path, content: str) -> None:
     for number in range(MOST_GATES + 1):
         folder = tmp_path / str(number)
@@ -695,7 +692,7 @@ def test_more_gates_than_a_matrix_can_have_are_refused(tmp_path: Path, content: 
 def test_page_data_of_another_gate_is_left_out_and_its_document_counts(
     tmp_path: Path, change: dict[str, object]
 ) -> None:
-    document = gate("a", judged("mlp"))
+    document = OPEN
     page = gates.rich(document).model_copy(update=change)
     folder = gates.put(tmp_path / "a", document, page=page)
     ((only,), unread) = find_gates([folder])
@@ -720,13 +717,13 @@ def test_moments_without_a_zone_or_beyond_the_calendar_are_refused(
 
 
 def test_moments_are_kept_in_utc() -> None:
-    held = json.loads(document_text(gate("a", judged("mlp"))))
+    held = json.loads(document_text(OPEN))
     held["started_at"] = "2026-03-02T05:00:00+02:00"
     assert read_document(json.dumps(held)).started_at.isoformat() == "2026-03-02T03:00:00+00:00"
 
 
 def test_a_folder_that_is_a_link_is_not_followed_into_and_not_passed_over(tmp_path: Path) -> None:
-    gates.put(tmp_path / "elsewhere" / "a", gate("a", judged("mlp")))
+    gates.put(tmp_path / "elsewhere" / "a", OPEN)
     inner = tmp_path / "gates" / "a"
     inner.parent.mkdir()
     inner.symlink_to(tmp_path / "elsewhere" / "a")
@@ -749,7 +746,7 @@ def test_what_holds_no_gate_is_noted_each_for_itself(tmp_path: Path) -> None:
 def test_a_gate_that_cannot_be_looked_at_is_not_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gates.put(tmp_path / "a", gate("a", judged("mlp")))
+    gates.put(tmp_path / "a", OPEN)
     stat_of = Path.lstat
 
     def refused(file: Path) -> os.stat_result:

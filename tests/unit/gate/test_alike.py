@@ -22,6 +22,8 @@ from support.prepared import (
     screen,
     slower,
     stepping,
+    with_process,
+    with_runs,
     with_steps,
 )
 
@@ -108,9 +110,7 @@ def test_a_metric_that_one_run_lacks_is_not_shown_as_a_median() -> None:
 
 
 def named(**shares: float) -> Run:
-    run = records.run()
-    process = run.processes[0].model_copy(update={"step_names": shares})
-    return run.model_copy(update={"processes": (process,)})
+    return with_process(records.run(), step_names=shares)
 
 
 @pytest.mark.parametrize(
@@ -138,12 +138,6 @@ def test_steps_of_other_names(then: Sequence[tuple[str, ...]], now: Run, outcome
     assert (checked.verdict.outcome, len(checked.runs)) == (outcome, 5)
 
 
-def drawing(number: int | None) -> Run:
-    run = records.run()
-    process = run.processes[0].model_copy(update={"step_ranges": number})
-    return run.model_copy(update={"processes": (process,)})
-
-
 @pytest.mark.parametrize(
     ("then", "now", "outcome"),
     [
@@ -168,7 +162,8 @@ def test_another_number_of_ranges_that_match(
         for run, number in zip(ONCE.runs, numbers, strict=False)
     )
     baseline = records.in_one_occasion(ONCE, runs=runs)
-    assert gated([drawing(now)], None, baseline).verdict.outcome is outcome
+    made = with_process(records.run(), step_ranges=now)
+    assert gated([made], None, baseline).verdict.outcome is outcome
 
 
 @pytest.mark.parametrize(
@@ -191,25 +186,10 @@ def test_steps_of_which_most_launch_nothing_any_more_are_no_comparison(
     assert gated([records.run(processes=[process])], None, then).verdict.outcome is outcome
 
 
-def of_two_processes(baseline: Baseline) -> Baseline:
-    occasion = baseline.occasions[0]
-    runs = tuple(run.model_copy(update={"processes": 2}) for run in occasion.runs)
-    return baseline.model_copy(update={"occasions": (occasion.model_copy(update={"runs": runs}),)})
-
-
 @pytest.mark.parametrize("on", [None, UPDATED])
 def test_a_rank_that_took_no_step_on_either_side_is_no_comparison(on: Machine | None) -> None:
-    checked = gated(screen(0), pairs(0, 0), of_two_processes(FULL), on=on)
+    checked = gated(screen(0), pairs(0, 0), with_runs(FULL, processes=2), on=on)
     assert (checked.verdict.outcome, len(checked.runs)) == (INCOMPARABLE, 5)
-
-
-def with_graphs(form: Form | None) -> Baseline:
-    blessed = [{**records.VALUES, Metric.GRAPH_LAUNCHES: 1.0}] * 5
-    made = records.baseline(blessed)
-    runs = tuple(run.model_copy(update={"form": form}) for run in made.runs)
-    return made.model_copy(
-        update={"occasions": (made.occasions[0].model_copy(update={"runs": runs}),)}
-    )
 
 
 def in_form(form: Form, graphs: float) -> Run:
@@ -230,7 +210,8 @@ def test_graphs_of_runs_that_waited_elsewhere_are_not_compared(
     blessed: Form | None, form: Form, graphs: float, *, settles: bool
 ) -> None:
     made = [in_form(form, graphs)]
-    stored = with_graphs(blessed)
+    then = records.baseline([{**records.VALUES, Metric.GRAPH_LAUNCHES: 1.0}] * 5)
+    stored = with_runs(then, form=blessed)
     alone = gated(made, None, stored).verdict
     assert alone.outcome is (PASSED if settles else INCOMPARABLE)
     paired = gated(made, Pairs(made, made), stored).verdict
@@ -253,10 +234,7 @@ NOW = stepping(slower(-24), "half #", "turn #")
 WITHOUT = records.run(absent={Metric.KERNEL_MS: "no kernel was recorded"})
 
 
-def blessed_steps(*names: str) -> Baseline:
-    runs = tuple(run.model_copy(update={"step_names": names}) for run in FULL.occasions[0].runs)
-    occasions = tuple(one.model_copy(update={"runs": runs}) for one in FULL.occasions)
-    return FULL.model_copy(update={"occasions": occasions})
+TURNS = with_runs(FULL, step_names=("turn #",))
 
 
 @pytest.mark.parametrize(
@@ -288,7 +266,7 @@ def test_a_run_of_the_other_commit_that_is_not_what_was_blessed(
 def test_a_commit_that_takes_other_steps_than_when_it_was_blessed_is_not_the_other_side() -> None:
     made = [stepping(slower(2.5, n), "turn #") for n in range(10)]
     other = Pairs([stepping(slower(0), "half #")], made)
-    verdict = gated(made, other, blessed_steps("turn #")).verdict
+    verdict = gated(made, other, TURNS).verdict
     assert (verdict.outcome, verdict.stage) == (Outcome.INCONCLUSIVE, Stage.STORED)
     (why,) = [one.fields["why"] for one in verdict.notes if one.code == "no-ab-run"]
     assert why == note(
@@ -318,7 +296,7 @@ def test_a_varying_count_of_the_commit_may_differ_by_the_spread_of_the_blessed(
     ("baseline", "runs", "references"),
     [
         pytest.param(FULL, 5, 2, id="of an old baseline's commit"),
-        pytest.param(blessed_steps("turn #"), 5, 0, id="as they were blessed"),
+        pytest.param(TURNS, 5, 0, id="as they were blessed"),
         pytest.param(None, 2, 2, id="of a commit that was asked for"),
     ],
 )
@@ -334,7 +312,7 @@ def test_other_steps_than_the_other_commits_are_no_comparison(
 @pytest.mark.parametrize(
     ("baseline", "references"),
     [
-        pytest.param(blessed_steps("turn #"), 1, id="what was blessed shows at once"),
+        pytest.param(TURNS, 1, id="what was blessed shows at once"),
         pytest.param(FULL, 2, id="of an old baseline two runs of its commit do"),
     ],
 )

@@ -6,7 +6,17 @@ from collections.abc import Sequence
 
 import pytest
 from support import records
-from support.prepared import FULL, Made, PreparedLab, expect, gated, pairs, screen, slower
+from support.prepared import (
+    FULL,
+    Made,
+    PreparedLab,
+    expect,
+    gated,
+    pairs,
+    screen,
+    slower,
+    with_process,
+)
 
 from perfgate.gate.check import check
 from perfgate.gate.notes import shared
@@ -66,9 +76,8 @@ def without(*metrics: Metric, why: str | Note = "it is not known") -> Run:
 
 
 def blessed_as(run: Run, **more: object) -> Baseline:
-    baseline = records.baseline()
-    occasion = baseline.occasions[0].model_copy(update={"runs": (BlessedRun.of(run),) * 5})
-    return baseline.model_copy(update={"occasions": (occasion,), **more})
+    made = records.in_one_occasion(records.baseline(), runs=(BlessedRun.of(run),) * 5)
+    return made.model_copy(update=more)
 
 
 LACKING = without(Metric.GAP_MS, Metric.H2D_MS)
@@ -152,8 +161,7 @@ def test_a_count_that_rose_once_is_noted_next_to_what_passed() -> None:
 
 
 def of_periods(*periods: float) -> Run:
-    process = records.process().model_copy(update={"periods_ms": periods})
-    return records.run(processes=[process])
+    return with_process(records.run(), periods_ms=periods)
 
 
 STARTING, CHANGING = of_periods(300.0, *[10.0] * 17), of_periods(*[8.0] * 12, *[5.0] * 30)

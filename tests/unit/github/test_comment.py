@@ -65,8 +65,9 @@ def document(*verdicts: Verdict, opens: bool | None = None, **more: object) -> G
 class Desk:
     """A pull request whose run has finished, and the command at work on it."""
 
-    def __init__(self, hub: GitHub, folder: Path) -> None:
+    def __init__(self, hub: GitHub, repository: Repository, folder: Path) -> None:
         self.hub = hub
+        self.repository = repository
         self.folder = folder
         self.number = hub.pull(branch="faster", sha=SHA)
 
@@ -80,10 +81,11 @@ class Desk:
         members = {"perfgate.json": document_text(found), "perfgate.html": "<h1>page</h1>"}
         self.hub.artifact(run, "perfgate", members)
 
-    def comments(self, repository: Repository, **about: object) -> list[str]:
+    def comments(self, **about: object) -> list[str]:
         """What the command did for the run of an event, as codes."""
         self.hub.artifacts.setdefault(int(str(about.get("run", RUN))), [])
-        return [one.code for one in comment(repository, self.context(about), settings=Settings())]
+        done = comment(self.repository, self.context(about), settings=Settings())
+        return [one.code for one in done]
 
     def bodies(self, number: int | None = None) -> list[str]:
         """The comments of ours."""
@@ -99,8 +101,8 @@ class Desk:
 
 
 @pytest.fixture
-def desk(hub: GitHub, tmp_path: Path) -> Desk:
-    return Desk(hub, tmp_path)
+def desk(hub: GitHub, repository: Repository, tmp_path: Path) -> Desk:
+    return Desk(hub, repository, tmp_path)
 
 
 @pytest.fixture
@@ -122,11 +124,9 @@ def left_of(body: str) -> Left:
 # What is said
 
 
-def test_a_result_is_shown_with_its_page_its_commit_and_its_run(
-    desk: Desk, repository: Repository
-) -> None:
+def test_a_result_is_shown_with_its_page_its_commit_and_its_run(desk: Desk) -> None:
     desk.uploads(document())
-    assert desk.comments(repository) == ["comment-created"]
+    assert desk.comments() == ["comment-created"]
     artifact = desk.hub.artifacts[RUN][0]["id"]
     here = "https://github.example/octo/loops"
     assert desk.body.startswith(f"{mark()}\n## perfgate: gate \u2705 open\n")
@@ -139,58 +139,54 @@ def test_a_result_is_shown_with_its_page_its_commit_and_its_run(
 
 
 def test_what_is_said_of_a_result_and_of_none_is_shown_whole(
-    desk: Desk, repository: Repository, fork: int, snapshot: SnapshotAssertion
+    desk: Desk, fork: int, snapshot: SnapshotAssertion
 ) -> None:
     desk.uploads(document(commit=Commit(sha=SHA, dirty=True)))
     desk.hub.change(desk.number, "baselines/h200/mlp.json")
-    desk.comments(repository, conclusion="failure")
+    desk.comments(conclusion="failure")
     assert desk.body == snapshot(name="result")
     desk.hub.pulls[fork]["labels"] = [{"name": "perfgate-approved"}]
-    desk.comments(repository, run=RUN + 1, head="eve/loops", conclusion="failure")
+    desk.comments(run=RUN + 1, head="eve/loops", conclusion="failure")
     assert desk.bodies(fork) == snapshot(name="a fork waits")
 
 
-def test_the_newest_of_several_attempts_is_shown(desk: Desk, repository: Repository) -> None:
+def test_the_newest_of_several_attempts_is_shown(desk: Desk) -> None:
     desk.uploads(document(records.verdict(Outcome.REGRESSED)))
     desk.uploads(document())
-    desk.comments(repository, attempt=2)
+    desk.comments(attempt=2)
     assert "## perfgate: gate \u2705 open" in desk.body
 
 
 @pytest.mark.behaviour
-def test_a_comment_holds_no_secret_of_a_document(desk: Desk, repository: Repository) -> None:
+def test_a_comment_holds_no_secret_of_a_document(desk: Desk) -> None:
     token = "ghp_" + "Zz9Yy8Xx7Ww6Vv5Uu4Tt3"
     desk.uploads(document(opens=False, shut_by=(f"mlp: no access with {token}",), label=token))
-    desk.comments(repository)
+    desk.comments()
     assert "no access with" in desk.body
     assert token not in desk.body.replace("\\", "").replace("\u200b", "")
 
 
-def test_what_was_measured_otherwise_than_it_seems_has_a_line_more(
-    desk: Desk, repository: Repository
-) -> None:
+def test_what_was_measured_otherwise_than_it_seems_has_a_line_more(desk: Desk) -> None:
     desk.uploads(document())
-    desk.comments(repository)
+    desk.comments()
     plain = desk.body.count("\n")
     packed = {"perfgate.json": document_text(document(commit=Commit(sha=SHA, dirty=True)))}
     desk.hub.artifact(RUN + 1, "perfgate", packed, created_at=NOON - timedelta(hours=3))
-    desk.comments(repository, run=RUN + 1, attempt=2, conclusion="cancelled")
+    desk.comments(run=RUN + 1, attempt=2, conclusion="cancelled")
     assert desk.body.count("\n") == plain + 3  # dirty, of an earlier attempt, of a run that failed
 
 
 @pytest.mark.parametrize("conclusion", ["cancelled", "failure", "timed_out"])
-def test_a_run_without_an_artifact_has_no_result(
-    desk: Desk, repository: Repository, conclusion: str
-) -> None:
+def test_a_run_without_an_artifact_has_no_result(desk: Desk, conclusion: str) -> None:
     desk.hub.artifact(RUN, "another", {"perfgate.json": document_text(document())})
-    desk.comments(repository, conclusion=conclusion)
+    desk.comments(conclusion=conclusion)
     assert desk.body.startswith(f"{mark(left=Left.NONE)}\n## perfgate: no result\n")
     assert desk.hub.fetched == []
 
 
-def test_an_expired_result_is_none(desk: Desk, repository: Repository) -> None:
+def test_an_expired_result_is_none(desk: Desk) -> None:
     desk.hub.artifact(RUN, "perfgate", b"x", expired=True)
-    desk.comments(repository)
+    desk.comments()
     assert left_of(desk.body) is Left.NONE
 
 
@@ -207,7 +203,6 @@ def test_an_expired_result_is_none(desk: Desk, repository: Repository) -> None:
 )
 def test_a_fork_of_which_no_gate_ran_waits_for_a_maintainer(
     desk: Desk,
-    repository: Repository,
     fork: int,
     about: Mapping[str, str],
     artifact: str | None,
@@ -215,16 +210,14 @@ def test_a_fork_of_which_no_gate_ran_waits_for_a_maintainer(
 ) -> None:
     if artifact is not None:
         desk.hub.artifact(RUN, artifact, b"x")
-    desk.comments(repository, head="eve/loops", **about)
+    desk.comments(head="eve/loops", **about)
     (body,) = desk.bodies(fork)
     assert left_of(body) is left
     assert ("perfgate-approved" in body) is (left is Left.NOT_RUN)
 
 
-def test_a_gate_of_the_repository_itself_that_left_nothing_waits_for_nobody(
-    desk: Desk, repository: Repository
-) -> None:
-    desk.comments(repository, conclusion="failure")
+def test_a_gate_of_the_repository_itself_that_left_nothing_waits_for_nobody(desk: Desk) -> None:
+    desk.comments(conclusion="failure")
     assert left_of(desk.body) is Left.NONE
 
 
@@ -239,29 +232,27 @@ def test_a_gate_of_the_repository_itself_that_left_nothing_waits_for_nobody(
     ],
 )
 def test_a_run_that_is_of_no_open_pull_request_is_nothing_to_comment_on(
-    desk: Desk, repository: Repository, about: Mapping[str, object]
+    desk: Desk, about: Mapping[str, object]
 ) -> None:
     desk.uploads(document())
     desk.hub.pull(branch="faster", sha=SHA, state="closed")
-    assert desk.comments(repository, **about) == []
+    assert desk.comments(**about) == []
     assert (desk.hub.changes, desk.hub.fetched) == ([], [])
 
 
-def test_the_artifact_does_not_say_where_it_is_shown(desk: Desk, repository: Repository) -> None:
+def test_the_artifact_does_not_say_where_it_is_shown(desk: Desk) -> None:
     """Its commit names another pull request: it is shown at none, and only where the event says."""
     other = desk.hub.pull(branch="victim", sha=OTHER)
     desk.uploads(document(commit=Commit(sha=OTHER, branch="victim")))
-    desk.comments(repository)
+    desk.comments()
     assert desk.hub.comments[other] == []
     assert left_of(desk.body) is Left.NONE
 
 
-def test_two_pull_requests_of_one_head_have_a_comment_each(
-    desk: Desk, repository: Repository
-) -> None:
+def test_two_pull_requests_of_one_head_have_a_comment_each(desk: Desk) -> None:
     second = desk.hub.pull(branch="faster", sha=SHA, base="stable")
     desk.uploads(document())
-    assert desk.comments(repository) == ["comment-created"] * 2
+    assert desk.comments() == ["comment-created"] * 2
     assert f"/pull/{second}/commits/" in desk.bodies(second)[0]
 
 
@@ -269,23 +260,21 @@ def test_two_pull_requests_of_one_head_have_a_comment_each(
     ("about", "kind"),
     [({}, "pull_request"), ({"sha": "HEAD"}, "workflow_run"), ({"sha": ""}, "workflow_run")],
 )
-def test_another_event_is_refused(
-    desk: Desk, repository: Repository, about: Mapping[str, object], kind: str
-) -> None:
+def test_another_event_is_refused(desk: Desk, about: Mapping[str, object], kind: str) -> None:
     with pytest.raises(ActionsContextMissing):
-        comment(repository, desk.context(about, kind), settings=Settings())
+        comment(desk.repository, desk.context(about, kind), settings=Settings())
 
 
 # One comment, edited in place
 
 
-def test_the_oldest_of_ours_among_hundreds_is_edited(desk: Desk, repository: Repository) -> None:
+def test_the_oldest_of_ours_among_hundreds_is_edited(desk: Desk) -> None:
     for n in range(230):
         desk.hub.comment(desk.number, f"comment {n}", author="eve")
     ours = desk.hub.comment(desk.number, mark(run=1))
     desk.hub.comment(desk.number, mark(run=2))
     desk.uploads(document())
-    assert desk.comments(repository) == ["comment-edited"]
+    assert desk.comments() == ["comment-edited"]
     assert desk.hub.changes == [f"PATCH /issues/comments/{ours}"]
     assert [body.startswith(mark()) for body in desk.bodies()] == [True, False]
 
@@ -299,21 +288,21 @@ def test_the_oldest_of_ours_among_hundreds_is_edited(desk: Desk, repository: Rep
     ],
 )
 def test_a_comment_that_only_looks_like_ours_is_left_alone(
-    desk: Desk, repository: Repository, author: str | None, body: str
+    desk: Desk, author: str | None, body: str
 ) -> None:
     desk.hub.comment(desk.number, body, author=author)
     desk.uploads(document())
-    assert desk.comments(repository) == ["comment-created"]
+    assert desk.comments() == ["comment-created"]
     assert desk.hub.comments[desk.number][0]["body"] == body
 
 
-def test_a_comment_that_says_it_already_is_not_touched(desk: Desk, repository: Repository) -> None:
+def test_a_comment_that_says_it_already_is_not_touched(desk: Desk) -> None:
     desk.uploads(document())
-    desk.comments(repository)
+    desk.comments()
     there = desk.hub.comments[desk.number][0]
     there["body"] = str(there["body"]).replace("\n", "\r\n").strip()
     changes = len(desk.hub.changes)
-    assert desk.comments(repository) == ["comment-unchanged"]
+    assert desk.comments() == ["comment-unchanged"]
     assert len(desk.hub.changes) == changes
 
 
@@ -332,11 +321,11 @@ NOT_RUN, RESULT, NO = Left.NOT_RUN, Left.RESULT, Left.NONE
     ],
 )
 def test_a_result_takes_the_place_of_what_is_older_or_only_waits(
-    desk: Desk, repository: Repository, there: str, code: str
+    desk: Desk, there: str, code: str
 ) -> None:
     desk.hub.comment(desk.number, f"{there}\nbefore")
     desk.uploads(document())
-    assert desk.comments(repository) == [code]
+    assert desk.comments() == [code]
     assert desk.body.startswith(mark() if code == "comment-edited" else there)
 
 
@@ -350,20 +339,20 @@ def test_a_result_takes_the_place_of_what_is_older_or_only_waits(
     ],
 )
 def test_a_run_that_waits_takes_no_result_of_its_commit_away(
-    desk: Desk, repository: Repository, there: str, conclusion: str, code: str
+    desk: Desk, there: str, conclusion: str, code: str
 ) -> None:
     """As one does that reopens the pull request; one that crashed leaves no older result."""
     desk.hub.comment(desk.number, f"{there}\nbefore")
-    assert desk.comments(repository, conclusion=conclusion) == [code]
+    assert desk.comments(conclusion=conclusion) == [code]
     assert desk.body.endswith("before") is (code != "comment-edited")
 
 
 @pytest.mark.parametrize("line", ["GET /pulls", "GET /actions", "GET /issues"])
-def test_a_request_that_fails_is_an_error(desk: Desk, repository: Repository, line: str) -> None:
+def test_a_request_that_fails_is_an_error(desk: Desk, line: str) -> None:
     desk.uploads(document())
     desk.hub.fail(line, Answer(404, {"message": "Not Found"}))
     with pytest.raises(GitHubRefused):
-        desk.comments(repository)
+        desk.comments()
     assert desk.bodies() == []
 
 
@@ -638,11 +627,9 @@ def test_many_long_texts_still_fit_a_comment() -> None:
 
 
 @pytest.mark.parametrize("text", HOSTILE[:16])
-def test_a_hostile_reason_for_having_no_result_is_only_text(
-    text: str, desk: Desk, repository: Repository
-) -> None:
+def test_a_hostile_reason_for_having_no_result_is_only_text(text: str, desk: Desk) -> None:
     desk.hub.artifact(RUN, "perfgate", zipped({"perfgate.json": json.dumps({text: 1})}))
-    desk.comments(repository)
+    desk.comments()
     page = rendered(desk.body)
     assert left_of(desk.body) is Left.NONE
     assert page.count("<!--") == 1
@@ -678,37 +665,33 @@ def test_other_files_do_not_judge(path: str) -> None:
     assert not judges(path, Settings())
 
 
-def test_what_judges_is_named_whether_there_is_a_result_or_not(
-    desk: Desk, repository: Repository, fork: int
-) -> None:
+def test_what_judges_is_named_whether_there_is_a_result_or_not(desk: Desk, fork: int) -> None:
     for number in (desk.number, fork):
         desk.hub.change(number, "src/model.py")
         desk.hub.change(number, "workloads/new.py", previous="baselines/old.py", status="renamed")
         desk.hub.change(number, "conftest.py", previous="workloads/seen.py", status="copied")
     desk.uploads(document())
-    desk.comments(repository)
-    desk.comments(repository, run=RUN + 1, head="eve/loops", conclusion="failure")
+    desk.comments()
+    desk.comments(run=RUN + 1, head="eve/loops", conclusion="failure")
     for body in (desk.body, *desk.bodies(fork)):
         names = re.findall(r"`([a-z/]+\.py)`", body)
         assert names == ["baselines/old.py", "conftest.py", "workloads/new.py"]
 
 
-def test_files_of_250_are_counted_over_all_pages_and_ten_named(
-    desk: Desk, repository: Repository
-) -> None:
+def test_files_of_250_are_counted_over_all_pages_and_ten_named(desk: Desk) -> None:
     for n in range(250):
         desk.hub.change(desk.number, f"baselines/{n:03}.json", status="removed")
-    desk.comments(repository)
+    desk.comments()
     assert len(re.findall(r"`baselines/\d+\.json`", desk.body)) == 10
     assert "250 files" in desk.body
 
 
 @pytest.mark.parametrize("line", ["GET /pulls/.*files", "moved", "more files than are listed"])
 def test_what_github_does_not_say_is_not_known_and_the_comment_is_made(
-    desk: Desk, repository: Repository, line: str
+    desk: Desk, line: str
 ) -> None:
     desk.uploads(document())
-    desk.comments(repository)
+    desk.comments()
     known = desk.body.count("\n")
     if line == "moved":
         desk.hub.fail(
@@ -719,7 +702,7 @@ def test_what_github_does_not_say_is_not_known_and_the_comment_is_made(
     else:
         for n in range(3000):
             desk.hub.change(desk.number, f"src/{n}.py")
-    assert desk.comments(repository) == ["comment-edited"]
+    assert desk.comments() == ["comment-edited"]
     assert desk.body.count("\n") == known + 2
 
 
