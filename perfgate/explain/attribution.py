@@ -47,13 +47,14 @@ def attributions(
     nothing hides, which are, stand for it; and of steps that use no GPU the ranges' own time on the
     CPU. Kernels bear the names that `named` makes of theirs.
     """
+    chosen = [row for row in rows if None not in (row.baseline, row.now) and moved(row)]
+    if not chosen:
+        return ()
     of_metric = {row.metric: row for row in rows}
     gpus = max(1, now.gpus) if isinstance(now, RunBreakdown) else 1
     step_last = not _holds_more(of_metric, gpus)
     found: list[Attribution] = []
-    for row in sorted(rows, key=lambda row: _weight(row, step_last=step_last)):
-        if row.baseline is None or row.now is None or not moved(row):
-            continue
+    for row in sorted(chosen, key=lambda row: _weight(row, step_last=step_last)):
         a, b = of_process(row, before, now)
         shared = gpus if row.metric in WITH_MEMSETS else 1
         by_axis = {

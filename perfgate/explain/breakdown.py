@@ -79,8 +79,8 @@ def breakdown_of(runs: Sequence[Run]) -> Breakdown:
 
 def _of_process(chosen: Sequence[ProcessSample], *, of_several: bool) -> RunBreakdown:
     """The medians over runs of which these are a process each."""
-    labels, gpus = {label(process) for process in chosen}, {process.gpus for process in chosen}
-    one_of_several = labels.pop() if len(labels) == 1 else "one process"
+    labels = {label(process) for process in chosen} if of_several else {""}
+    gpus = {process.gpus for process in chosen}
     measured = [{m for row in process.ranges for m in row.values} for process in chosen]
     throughout = set.intersection(*measured)
     ranges = _medians([process.ranges for process in chosen], "name")
@@ -90,7 +90,7 @@ def _of_process(chosen: Sequence[ProcessSample], *, of_several: bool) -> RunBrea
             for metric in Metric
             if all(metric in process.values for process in chosen)
         },
-        of=one_of_several if of_several else "",
+        of=labels.pop() if len(labels) == 1 else "one process",
         gpus=gpus.pop() if len(gpus) == 1 else 0,
         ranges=tuple(
             row.model_copy(

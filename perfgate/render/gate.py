@@ -33,7 +33,7 @@ class Judged(Generic[Workload]):
     verdict: Verdict
     opens: bool
     workload: Workload
-    """Of a document or a page; None where it is of neither."""
+    """Of a document or a page."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,28 +84,6 @@ class GateState(Generic[Workload]):
         return "; ".join(filter(None, (passing, through)))
 
 
-def gate_state(
-    judged: Sequence[Judged[Workload]],
-    shut_by: Sequence[str],
-    *,
-    opens: bool,
-    ended: str = "",
-) -> GateState[Workload]:
-    """Return a gate's state, the worst workloads first; of `shut_by` what no outcome says."""
-    said = {f"{one.name}: {one.verdict.outcome}" for one in judged}
-    others = () if ended else tuple(reason for reason in shut_by if reason not in said)
-    shutting = Counter(one.verdict.outcome for one in judged if not one.opens)
-    return GateState(
-        word="GATE OPEN" if opens else "GATE SHUT",
-        judged=sorted(judged, key=lambda one: WORST_FIRST.index(one.verdict.outcome)),
-        opens=opens,
-        others=others,
-        listed=others if len(others) > 1 or shutting else (),
-        shutting=shutting,
-        ended=ended,
-    )
-
-
 @overload
 def state_of(gate: GateDocument, *, ended: str = "") -> GateState[DocumentWorkload]: ...
 @overload
@@ -116,7 +94,18 @@ def state_of(gate: Any, *, ended: str = "") -> Any:
         Judged(name=name, verdict=one.verdict, opens=one.opens_gate, workload=one)
         for name, one in zip(shown_names(gate.workloads), gate.workloads, strict=True)
     ]
-    return gate_state(judged, gate.shut_by, opens=gate.opens_gate, ended=ended)
+    said = {f"{one.name}: {one.verdict.outcome}" for one in judged}
+    others = () if ended else tuple(reason for reason in gate.shut_by if reason not in said)
+    shutting = Counter(one.verdict.outcome for one in judged if not one.opens)
+    return GateState(
+        word="GATE OPEN" if gate.opens_gate else "GATE SHUT",
+        judged=sorted(judged, key=lambda one: WORST_FIRST.index(one.verdict.outcome)),
+        opens=gate.opens_gate,
+        others=others,
+        listed=others if len(others) > 1 or shutting else (),
+        shutting=shutting,
+        ended=ended,
+    )
 
 
 def choice_text(choice: PartChosen) -> str:

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 
 import pytest
 from support import records
+from support.gates import placed
 from syrupy.assertion import SnapshotAssertion
 
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import PASSING, Outcome
 from perfgate.model.verdict import Dropped, MetricVerdict, Verdict
-from perfgate.render.gate import Judged, gate_state
+from perfgate.render.gate import state_of
 from perfgate.render.page import Page
 from perfgate.render.text import gate_text, verdict_table
 
@@ -167,11 +168,8 @@ def test_hostile_names_stay_text(name: str) -> None:
 
 
 def summary(verdicts: Sequence[Verdict], *, opens: bool, width: int = 80, ended: str = "") -> str:
-    judged = [
-        Judged(name=one.workload, verdict=one, opens=opens or one.outcome in PASSING, workload=None)
-        for one in verdicts
-    ]
-    state = gate_state(judged, (), opens=opens, ended=ended)
+    workloads = (placed(one, opens=opens or one.outcome in PASSING) for one in verdicts)
+    state = state_of(records.document(*workloads, opens=opens), ended=ended)
     return gate_text(Page(width=width, colour=False), state)
 
 
