@@ -96,8 +96,8 @@ def cut(ranges: Ranges, steps: StepSpans) -> Segments:
     del together, eligible
     label_of = np.split(label, np.cumsum([len(own) for own in rows])[:-1])
     its = [*zip(rows, label_of, strict=True)]
-    sums = [_begun(ranges, steps, own, label, len(labels)) for own, label in its]
-    instances, cpu_ns, instances_between, cpu_ns_between = np.sum(sums, axis=0)
+    sums = np.sum([_begun(ranges, steps, own, label, len(labels)) for own, label in its], axis=0)
+    (instances, cpu_ns), (instances_between, cpu_ns_between) = sums
     changes = [_innermost(ranges.start[own], ranges.end[own], label) for own, label in its]
     del rows, label, label_of, its
     edges = distinct(np.concatenate([steps.starts, steps.ends, *(times for times, _ in changes)]))
@@ -123,20 +123,26 @@ def cut(ranges: Ranges, steps: StepSpans) -> Segments:
 
 
 def _begun(ranges: Ranges, steps: StepSpans, rows: Ints, label: SmallInts, labels: int) -> Ints:
-    """By label, of one thread: ranges begun in the steps and their time; and between two steps."""
+    """Ranges of one thread, in the order in which they begin: how many, and how long one was open,
+    by label; those begun in the steps, and between two of them."""
     start, end = ranges.start[rows], ranges.end[rows]
     inside = steps.step_at(start) >= 0
     # How long one was open that was never closed is not known.
     between = ~inside & (start >= steps.starts[0]) & (start < steps.ends[-1]) & ranges.closed[rows]
-    ended = np.minimum(end, steps.ends[-1])
-    return np.stack(
-        (
-            np.bincount(label[inside], minlength=labels),
-            _time_open(label[inside], start[inside], end[inside], labels),
-            np.bincount(label[between], minlength=labels),
-            _time_open(label[between], start[between], ended[between], labels),
-        )
-    )
+    found = np.zeros((2, 2, labels), np.int64)
+    for its, chosen, ended in (
+        (found[0], inside, end),
+        (found[1], between, np.minimum(end, steps.ends[-1])),
+    ):
+        its[0] = np.bincount(label[chosen], minlength=labels)
+        some = np.flatnonzero(chosen)
+        some = some[np.argsort(label[some], kind="stable")]
+        for own in np.split(some, np.flatnonzero(np.diff(label[some])) + 1) if len(some) else ():
+            # Once, also where one lies in another of its label.
+            until = np.maximum.accumulate(ended[own])
+            since = np.maximum(start[own], np.append(start[own[:1]], until[:-1]))
+            its[1, label[own[0]]] = np.maximum(ended[own] - since, 0).sum()
+    return found
 
 
 def _rows(ranges: Ranges, steps: StepSpans, eligible: Flags) -> Ints:
@@ -200,20 +206,6 @@ def _innermost_of_crossing(starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
         inner.append(row)
         opened.append(row)
     return np.array(times[:-1], np.int64), np.array(inner[:-1], np.int64)
-
-
-def _time_open(labels: SmallInts, begun: Ints, ended: Ints, size: int) -> Ints:
-    """How long a range of each label 0..size-1 was open: once, also where one lies in another.
-
-    The ranges are of one thread and come in the order in which they begin.
-    """
-    found = np.zeros(size, np.int64)
-    order = np.argsort(labels, kind="stable")
-    for own in np.split(order, np.flatnonzero(np.diff(labels[order])) + 1):
-        until = np.maximum.accumulate(ended[own])
-        since = np.maximum(begun[own], np.append(begun[own][:1], until[:-1])[: len(own)])
-        found[labels[own[:1]]] = np.maximum(ended[own] - since, 0).sum()
-    return found
 
 
 def _label_at(

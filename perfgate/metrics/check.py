@@ -61,12 +61,12 @@ def notes_of(
         devices: of the capture.
         values: the metrics that are known.
     """
-    steps, step_ms = process.steps, values.get(Metric.STEP_MS)
-    found = [
-        *steps.notes,
-        *_one_after_the_other(process.timeline, steps, others),
-        *_ranks_without_steps(process, devices),
-    ]
+    timeline, steps, step_ms = process.timeline, process.steps, values.get(Metric.STEP_MS)
+    found = [*steps.notes]
+    if len(others) > 1:
+        found += _one_after_the_other(timeline, steps, others)
+    if has_stepless := len(timeline.processes) > len(devices.stepping):
+        found += _ranks_without_steps(process, devices)
     if why_unplaced(process) is None:
         first_time = unsettled(process)
         found += [
@@ -76,7 +76,9 @@ def notes_of(
             *_without_records(process),
             *_uncounted(process, step_ms),
         ]
-    found += [*_other_notes(process, step_ms), *_busy_elsewhere(process, devices)]
+    found += _other_notes(process, step_ms)
+    if has_stepless:
+        found += _busy_elsewhere(process, devices)
     return tuple(sorted(found, key=lambda one: one.severity is not Severity.INVALID))
 
 
@@ -107,7 +109,7 @@ def _ranks_without_steps(process: Process, devices: Devices) -> Iterator[Note]:
     """Processes without steps run NCCL's kernels meanwhile: they are ranks of the same job."""
     timeline, steps = process.timeline, process.steps
     kernels = timeline.kernels
-    if steps.whole or len(timeline.processes) == len(devices.stepping):
+    if steps.whole:
         return
     during = devices.nccl & (kernels.end > steps.starts[0]) & (kernels.start < process.done[-1])
     rows = during & ~np.isin(kernels.process, list(devices.stepping))

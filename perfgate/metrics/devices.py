@@ -108,8 +108,6 @@ class Devices:
         """Share of the windows in which processes without steps ran something, and their pids; None
         if they did not."""
         t = self._timeline
-        if len(t.processes) == len(self.stepping):
-            return None
         here = [
             (ops, (ops.device == device) & ~np.isin(ops.process, list(self.stepping)))
             for ops in t.operations

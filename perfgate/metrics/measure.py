@@ -137,6 +137,7 @@ def _measured(
         for words, work in totals.memory.items()
         if not linked[Table.MEMSETS if words == MEMSET_WORDS else Table.COPIES].is_lost
     }
+    has_blocks = Metric.STEP_MS in values and bool(steps.resumes.any())
     ranges = _attributable(process, values, idle, [*exposed.values()])
     return ProcessSample(
         pid=process.pid,
@@ -149,7 +150,7 @@ def _measured(
         nvtx_step_ms=process.nvtx_step_ms,
         memory_share_h2d=memory_share,
         periods_ms=tuple((process.periods / 1e6).tolist()) if placed else (),
-        blocks=block_samples(process, list(idle.values())) if Metric.STEP_MS in values else (),
+        blocks=block_samples(process, list(idle.values())) if has_blocks else (),
         devices=tuple(
             _device_sample(process, device, {one: its[one] for one in values if one in its})
             for device, its in per_device.items()

@@ -59,10 +59,12 @@ class Process:
         segments = cut(timeline.ranges, steps)
         totals = tally(timeline, steps.process, segments)
         done, kept = _completions(steps, segments, totals), _end_periods(steps)
-        windows, in_use = Windows.of_periods(done, kept), _in_steady_use(steps, segments, totals)
+        windows, in_use = Windows.of_periods(done, kept), totals.devices
+        if len(in_use) > 1:
+            in_use = _in_steady_use(steps, segments, totals)
         periods = np.diff(done)[kept[1:]]
         range_ms = float(np.median(steps.range_ends - steps.starts)) / 1e6
-        if steps.whole:
+        if steps.waits is not None:
             # The captured window without the waits in it; nothing is left of one inside a wait.
             first, last = steps.starts, steps.ends
             begun, ended = (np.clip(times, first, last) for times in steps.waits)

@@ -51,9 +51,10 @@ class StepSpans:
     """Their ranges, as indices into `Timeline.ranges`; none of a whole window."""
     range_ends: Ints
     """Where these end: behind `ends` where the next step begins before that."""
-    waits: tuple[Ints, Ints]
-    """Starts and ends of the waits between two steps; in a whole window of all its waits, disjoint
-    and in order."""
+    resumes: Flags
+    """Which steps follow a wait."""
+    waits: tuple[Ints, Ints] | None = None
+    """Starts and ends of all waits in a whole window, disjoint and in order."""
     whole: bool = False
     drawn: int | None = None
     """How many a pattern finds, with the warm-up and those behind the last that is used."""
@@ -65,13 +66,6 @@ class StepSpans:
 
     def __len__(self) -> int:
         return len(self.starts)
-
-    @property
-    def resumes(self) -> Flags:
-        """Which steps follow a wait."""
-        flags = np.zeros(len(self) + 1, np.bool_)
-        flags[np.searchsorted(self.starts, self.waits[1])] = True
-        return flags[:-1]
 
     def step_at(self, times: Ints, *, or_behind: bool = False) -> SmallInts:
         """The step in which each moment lies; -1 between, before and after steps.
@@ -232,7 +226,7 @@ def _of_process(
         threads=ranges.thread[rows],
         rows=rows,
         range_ends=ranges.end[rows],
-        waits=_waits_between(ranges, rows),
+        resumes=_resumes(ranges, rows),
         drawn=drawn if rule.is_pattern else None,
         names=_shares(ranges.name, rows),
         notes=tuple(notes),
@@ -335,7 +329,8 @@ def _whole_window(timeline: Timeline, process: int) -> StepSpans | None:
     threads, code = np.unique(ranges.thread[own], return_inverse=True)
     under = sum_by(code, ranges.end[own] - ranges.start[own], len(threads))
     thread = int(threads[np.argmax(under)]) if len(threads) else 0
-    waits = _is_wait(ranges) & (ranges.process == process) & (ranges.thread == thread)
+    waits = ranges.name.bear(WAIT_RANGE) & ranges.closed
+    waits &= (ranges.process == process) & (ranges.thread == thread)
     ends = np.array([max(end for _, end in gpu or begun)], np.int64)
     return StepSpans(
         process=process,
@@ -344,6 +339,7 @@ def _whole_window(timeline: Timeline, process: int) -> StepSpans | None:
         threads=np.array([thread], np.int64),
         rows=np.empty(0, np.int64),
         range_ends=ends,
+        resumes=np.zeros(1, np.bool_),
         waits=Idle.from_intervals([ranges.start[waits]], [ranges.end[waits]]).busy,
         whole=True,
     )
@@ -387,27 +383,24 @@ def _cut_by_others(ranges: Ranges, rows: Ints) -> Iterator[Note]:
         yield note("steps-cut-by-others", Severity.INVALID, names=listed, left_out=left_out)
 
 
-def _is_wait(ranges: Ranges) -> Flags:
-    return ranges.name.bear(WAIT_RANGE) & ranges.closed
-
-
-def _waits_between(ranges: Ranges, steps: Ints) -> tuple[Ints, Ints]:
-    """Starts and ends of the waits that lie between two of these steps, on the thread of the
-    second.
+def _resumes(ranges: Ranges, steps: Ints) -> Flags:
+    """Which steps follow a wait that lies between it and the one before, on its own thread.
 
     ```
     step           |--0--| |--1--|           |--2--|         |--3--|
     wait    |-a-|     |b|          |-c-|               |--d----|  |e|   |-f-|     c alone does
     ```
     """
-    waits = np.flatnonzero(_is_wait(ranges) & (ranges.process == ranges.process[steps[0]]))
+    is_wait = ranges.name.bear(WAIT_RANGE) & ranges.closed
+    waits = np.flatnonzero(is_wait & (ranges.process == ranges.process[steps[0]]))
     following = np.searchsorted(ranges.start[steps], ranges.end[waits])
     inner = (following > 0) & (following < len(steps))
-    waits, before, after = waits[inner], steps[following[inner] - 1], steps[following[inner]]
-    waits = waits[
-        (ranges.start[waits] >= ranges.end[before]) & (ranges.thread[waits] == ranges.thread[after])
-    ]
-    return ranges.start[waits], ranges.end[waits]
+    waits, following = waits[inner], following[inner]
+    between = ranges.start[waits] >= ranges.end[steps[following - 1]]
+    between &= ranges.thread[waits] == ranges.thread[steps[following]]
+    resumes = np.zeros(len(steps), np.bool_)
+    resumes[following[between]] = True
+    return resumes
 
 
 def _until_next(ranges: Ranges, rows: Ints) -> Ints:

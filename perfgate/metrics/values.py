@@ -75,8 +75,6 @@ def block_samples(process: Process, idle: Sequence[Idle]) -> tuple[BlockSample, 
     """What lies between two waits, where there are any; `idle` is of each device that the steps
     used."""
     done, resumes = process.done, process.steps.resumes
-    if not resumes.any():
-        return ()
     number = np.cumsum(resumes)
     found: list[BlockSample] = []
     for index in range(int(number[-1]) + 1):

@@ -103,6 +103,13 @@ def _timeline(export: Export) -> Timeline:
     devices = _Devices(export, processes)
     for table in (*OPERATIONS, WAITS, EVENT_RECORDS):
         devices.translate(tables[table.name], is_use=table in OPERATIONS)
+    copies, known = record(Copies, tables[COPIES.name]), [kind.value for kind in MemoryKind]
+    # Memory kinds that perfgate does not know are UNKNOWN; a row is one copy at least.
+    source, target = (
+        np.where(np.isin(kinds, known), kinds, np.int8(MemoryKind.UNKNOWN))
+        for kinds in (copies.source, copies.target)
+    )
+    made = np.maximum(copies.count, 1)
     kernels, calls = record(Kernels, tables[KERNELS.name]), record(Calls, tables[CALLS.name])
     ids = distinct(np.concatenate((distinct(kernels.name), distinct(calls.name))).astype(np.int64))
     names = _strings(export, ids)
@@ -118,7 +125,7 @@ def _timeline(export: Export) -> Timeline:
         schema_version=meta.get("EXPORT_SCHEMA_VERSION"),
         processes=processes,
         kernels=kernels,
-        copies=_copies(tables[COPIES.name]),
+        copies=replace(copies, source=source, target=target, count=made),
         memsets=record(Memsets, tables[MEMSETS.name]),
         graphs=record(Spans, tables[GRAPHS.name]),
         waits=record(Waits, tables[WAITS.name]),
@@ -137,7 +144,7 @@ def _timeline(export: Export) -> Timeline:
         ranges_repeated=repeated,
     )
     missing = _missing(export, timeline, unnamed=set(ids.tolist()) - names.keys())
-    if (mixed := devices.mixed()) is not None:
+    if len(processes) > 1 and (mixed := devices.mixed()) is not None:
         missing["devices"] = mixed
     return replace(timeline, missing=missing)
 
@@ -151,17 +158,6 @@ def _strings(export: Export, ids: Ints) -> dict[int, str]:
     wanted = ", ".join(map(str, ids.tolist()))
     found = export.query(f"SELECT id, value FROM {STRINGS} WHERE id IN ({wanted})")
     return {number: text_of(text) or "" for number, text in found}
-
-
-def _copies(columns: Columns) -> Copies:
-    """Memory kinds that perfgate does not know are UNKNOWN; a row is one copy at least."""
-    copies = record(Copies, columns)
-    known = [kind.value for kind in MemoryKind]
-    source, target = (
-        np.where(np.isin(kinds, known), kinds, np.int8(MemoryKind.UNKNOWN))
-        for kinds in (copies.source, copies.target)
-    )
-    return replace(copies, source=source, target=target, count=np.maximum(copies.count, 1))
 
 
 class _Devices:
