@@ -48,16 +48,7 @@ def codes(notes: object) -> list[str]:
 
 
 WHY = [
-    (of(ended(exit_status=1), worker_report(Ending.RAISED, RAISED)), "raised"),
     (of(ended(exit_status=1), worker_report(Ending.FAILED, RAISED)), "raised"),
-    (
-        of(ended(exit_status=3), worker_report(Ending.EXITED, note("called-exit", argument="3"))),
-        "called-exit",
-    ),
-    (of(ended(), worker_report(Ending.SKIPPED, note("skipped", what="no GPU"))), "skipped"),
-    (of(ended(exit_status=1), worker_report(Ending.DEAF, note("no-nvtx"))), "no-nvtx"),
-    (of(ended(exit_status=137, signal="SIGKILL")), "process-killed"),
-    (of(ended(exit_status=3)), "process-exited"),
     (of(ended(exit_status=0)), "process-exited"),
     (of(ended(exit_status=4, tail=("ERROR: not found: x",))), "workload-not-in-process"),
     (
@@ -65,7 +56,6 @@ WHY = [
         "failed-after-loop",
     ),
     (of(ended(exit_status=5), worker_report(Ending.FINISHED)), "failed-after-loop"),
-    (of(ended(exit_status=2), workload=COMMAND), "process-exited"),
     (of(ended(exit_status=139, signal="SIGSEGV"), workload=COMMAND), "process-killed"),
 ]
 
