@@ -176,9 +176,7 @@ def test_a_gpu_whose_idle_time_does_not_count_is_none_of_those_that_waiting_is_a
     assert found.gpus == 1
 
 
-def test_ranks_that_take_as_long_are_reported_by_the_lowest_of_them_whichever_is_slower_by_a_microsecond() -> (
-    None
-):
+def test_ranks_that_take_as_long_are_reported_by_the_lowest_of_them_but_for_a_microsecond() -> None:
     assert (
         of_ranks((13.688, 6.0), (13.687, 1.0)).of
         == of_ranks((13.687, 6.0), (13.688, 1.0)).of

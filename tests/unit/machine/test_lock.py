@@ -28,7 +28,8 @@ from pathlib import Path
 from perfgate.machine import gpu_lock
 from perfgate.model.machine import Gpu
 gpus = [Gpu(name="NVIDIA H200", uuid=uuid) for uuid in json.loads(sys.argv[2])]
-with gpu_lock(gpus, timeout_s=10, on_wait=lambda waited: None, workload="resnet18[pinned]", folder=Path(sys.argv[1])):
+asked = {"workload": "resnet18[pinned]", "folder": Path(sys.argv[1])}
+with gpu_lock(gpus, timeout_s=10, on_wait=lambda waited: None, **asked):
     print("held", flush=True)
     sys.stdin.readline()
 print("free", flush=True)

@@ -90,7 +90,8 @@ def test_words_and_variables_are_the_text_that_is_written(tmp_path: Path) -> Non
     listed = ", ".join(written)
     workload = read(
         tmp_path,
-        f"command: [python, {listed}]\nstep: 5\nsteps: 30\nenv: {{A: 010, B: yes, C: null, D: , 1: 1.10}}\n",
+        f"command: [python, {listed}]\nstep: 5\nsteps: 30\n"
+        "env: {A: 010, B: yes, C: null, D: , 1: 1.10}\n",
     )
     assert workload.command == ("python", *written)
     assert workload.env == {"A": "010", "B": "yes", "C": "null", "D": "", "1": "1.10"}

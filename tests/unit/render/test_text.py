@@ -51,7 +51,10 @@ def regressed() -> Verdict:
     verdict = records.verdict(
         Outcome.REGRESSED,
         name="mlp[64-True]",
-        reason="syncs rose from 1 to 2 per step. step_ms rose 3.1 % (95 % interval 2.5 to 3.7 %), budget 2 %.",
+        reason=(
+            "syncs rose from 1 to 2 per step. "
+            "step_ms rose 3.1 % (95 % interval 2.5 to 3.7 %), budget 2 %."
+        ),
         next_step="Find it in the captures, or bless the loss if it is meant: "
         "perfgate bless 'mlp[64-True]' --accept-regression --reason \"...\"",
         metrics=rows,
@@ -89,7 +92,8 @@ def failed() -> Verdict:
     return records.verdict(
         Outcome.NOT_MEASURED,
         name="train",
-        reason="the workload exited with status 3. Its last lines:\nTraceback (most recent call last):\n"
+        reason="the workload exited with status 3. Its last lines:\n"
+        "Traceback (most recent call last):\n"
         '  File "train.py", line 3\nValueError: no [bold]data[/bold]',
         next_step="Run it without the profiler: pytest --perfgate-worker",
         metrics=[],
@@ -102,7 +106,10 @@ def unclear() -> Verdict:
     return records.verdict(
         Outcome.INCONCLUSIVE,
         name="resnet18_input[pinned]",
-        reason="10 runs could have shown no loss below 2.4 %, and its budget is 2 %. 16 more runs would do.",
+        reason=(
+            "10 runs could have shown no loss below 2.4 %, and its budget is 2 %. "
+            "16 more runs would do."
+        ),
         measured=10,
     )
 

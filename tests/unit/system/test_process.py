@@ -109,7 +109,8 @@ def test_carriage_returns_end_lines_and_crlf_is_one_end(tmp_path: Path) -> None:
     code = (
         "import sys, time\n"
         "w = lambda text: sys.stdout.buffer.write(text) and sys.stdout.flush()\n"
-        "w(b'[1/2] 5%\\r'); time.sleep(0.3); w(b'[1/2] 10%\\rdos\\r'); time.sleep(0.3); w(b'\\nlast\\r')"
+        "w(b'[1/2] 5%\\r'); time.sleep(0.3); w(b'[1/2] 10%\\rdos\\r'); "
+        "time.sleep(0.3); w(b'\\nlast\\r')"
     )
     assert run(code, tmp_path)[1] == ["[1/2] 5%", "[1/2] 10%", "dos", "last"]
 
@@ -358,7 +359,10 @@ def test_signals_are_put_back_and_left_alone_in_other_threads() -> None:
 def test_what_is_wrapped_over_lines_is_cleaned_however_late_the_next_line_comes(
     tmp_path: Path,
 ) -> None:
-    program = "import time\nfor part in ('a', 'sec', 'ret', *'bcdefg'):\n print(part, flush=True); time.sleep(0.2)"
+    program = (
+        "import time\nfor part in ('a', 'sec', 'ret', *'bcdefg'):\n"
+        " print(part, flush=True); time.sleep(0.2)"
+    )
     seen: list[str] = []
     run_process(
         (sys.executable, "-c", program),

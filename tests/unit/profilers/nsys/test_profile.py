@@ -175,7 +175,10 @@ def test_what_a_listener_raises_ends_the_run(fake: Fake) -> None:
         (NOT_IMPORTED, CaptureMode.ALL, "nsys-not-imported", True),
         (f"{NOT_IMPORTED}; exit 3", CaptureMode.ALL, "nsys-not-imported", False),
         (
-            'echo "Importer error status: The importer binary and its dependencies were not found."',
+            (
+                'echo "Importer error status: '
+                'The importer binary and its dependencies were not found."'
+            ),
             CaptureMode.ALL,
             "nsys-not-imported",
             False,

@@ -56,7 +56,10 @@ def test_a_figure_that_two_metrics_show_is_taken_from_the_first_that_is_there() 
 
 
 def test_lines_of_ncu_itself_are_no_part_of_the_table() -> None:
-    text = f"==PROF== Connected to process 42 (/usr/bin/python)\n\n{launch('ns', '1000')}==WARNING== something\n"
+    text = (
+        "==PROF== Connected to process 42 (/usr/bin/python)\n\n"
+        f"{launch('ns', '1000')}==WARNING== something\n"
+    )
     assert [one.kernel for one in read_launches(text, source="launch.csv")] == ["_Zfill"]
 
 
