@@ -35,7 +35,7 @@ from perfgate.execute.run import (
     ordered,
 )
 from perfgate.execute.worker.handover import DONE, READY, TURN
-from perfgate.machine import Sampler
+from perfgate.machine import Sampler, Span
 from perfgate.machine.processes import Marked
 from perfgate.model.errors import ConfigInvalid, PerfgateError, WorkloadFailed
 from perfgate.model.machine import Conditions
@@ -139,10 +139,12 @@ def measure_ahead(wanted: Sequence[Wanted], form: Form) -> Generator[Measured]:
             for run in runs:
                 run.ran = pool.submit(run.one.run, on_tick=run.tick)
             _take_windows(runs)
-        conditions = conditions_of(wanted[0].context, sampler)
         for run in runs:
             run.say(DONE)
-        read = [pool.submit(run.measured, conditions) for run in runs]
+        read = [
+            pool.submit(run.measured, conditions_of(run.one.context, sampler, run.turn))
+            for run in runs
+        ]
         for number, measured in enumerate(read):
             try:
                 made = measured.result()
@@ -178,10 +180,12 @@ def _take_windows(runs: Sequence[_Held]) -> None:
 
 
 def _measure(measuring: Sequence[_Held], runs: Sequence[_Held]) -> None:
+    began = time.monotonic()
     for run in measuring:
         run.say(TURN)
     for run in measuring:
         run.wait_for(DONE, runs)
+        run.turn = began, time.monotonic()
 
 
 def _refuse_failed(runs: Sequence[_Held]) -> None:
@@ -244,6 +248,8 @@ class _Held:
         self.partner: _Held | None = None
         """The other side of a pair in blocks, which measures at the same time."""
         self.ran: Future[Ran] | None = None
+        self.turn: Span | None = None
+        """When it worked while the others waited."""
         self.is_off = threading.Event()
         self.processes: Marked | None = None
         self._hears = os.open(one.hold.other, os.O_RDONLY | os.O_NONBLOCK)

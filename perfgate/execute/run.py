@@ -45,7 +45,7 @@ from perfgate.execute.folder import (
 )
 from perfgate.execute.provenance import ImportLog, code_of_run, code_unlogged, read_import_logs
 from perfgate.execute.side_environment import check_there, declared_there, workload_there
-from perfgate.machine import RankWatch, Sampler
+from perfgate.machine import RankWatch, Sampler, Span
 from perfgate.model.errors import StepsNotFound, WorkloadFailed
 from perfgate.model.machine import Conditions, tuning
 from perfgate.model.note import Note, Severity, note
@@ -98,10 +98,10 @@ def measure_run(context: RunContext, workload: Workload, folder: Path) -> Measur
         return one.measured(ran, conditions_of(context, sampler))
 
 
-def conditions_of(context: RunContext, sampler: Sampler) -> Conditions:
-    """What the machine went through while it was sampled; of one without a GPU there is nothing to
-    say."""
-    return sampler.conditions() if context.machine.gpus else Conditions()
+def conditions_of(context: RunContext, sampler: Sampler, during: Span | None = None) -> Conditions:
+    """What the machine went through while it was sampled, or within a span of that; of one without
+    a GPU there is nothing to say."""
+    return sampler.conditions(during) if context.machine.gpus else Conditions()
 
 
 class OtherSideEnded(Exception):

@@ -34,6 +34,9 @@ INTERVAL_S = 0.1
 IDLE_PERCENT = 5
 """Utilisation up to which a GPU counts as idle: a desktop on it draws now and then."""
 
+Span = tuple[float, float]
+"""From when to when, by `time.monotonic`, s."""
+
 BLIND_TO = {
     Sensor.CLOCK_EVENTS: note("blind-to-throttling"),
     Sensor.PROCESSES: note("blind-to-neighbours"),
@@ -46,8 +49,9 @@ class _Watched:
     def __init__(self, nvml: Nvml, gpu: Gpu, processes: ProcessTable) -> None:
         self.gpu = gpu
         self.neighbours = NeighbourWatch(processes)
-        self.readings: list[Reading] = []
-        self.ours: list[Reading] = []
+        self.taken: list[tuple[float, Reading]] = []
+        """Each reading with its time."""
+        self._ours: list[tuple[float, Reading]] = []
         """Those with one of our processes on the GPU."""
         self._nvml, self._device = nvml, nvml.device(gpu.uuid)
         self.max_clock_mhz = nvml.max_sm_clock_mhz(self._device)
@@ -55,9 +59,24 @@ class _Watched:
 
     def sample(self) -> None:
         reading = self._nvml.read(self._device)
-        self.readings.append(reading)
+        taken = time.monotonic(), reading
+        self.taken.append(taken)
         if reading.processes is not None and self.neighbours.see(reading.processes):
-            self.ours.append(reading)
+            self._ours.append(taken)
+
+    @property
+    def has_ours(self) -> bool:
+        """Whether one of our processes was ever listed on the GPU."""
+        return bool(self._ours)
+
+    def counted(self, during: Span | None, interval_s: float) -> list[Reading]:
+        """What counts of a span, or of all of it: also where the span is too short to be met."""
+        counted = self._ours or self.taken
+        if during is not None:
+            began, ended = during
+            near = (began - interval_s, ended + interval_s)
+            counted = [one for one in counted if near[0] <= one[0] <= near[1]] or counted
+        return [reading for _, reading in counted]
 
 
 class Sampler:
@@ -124,17 +143,20 @@ class Sampler:
         finally:
             self._stack.close()
 
-    def conditions(self) -> Conditions:
-        """Say how each GPU felt, after the `with` block.
+    def conditions(self, during: Span | None = None) -> Conditions:
+        """Say how each GPU felt, after the `with` block, or within a span of it.
 
         Samples count while one of our processes is on the GPU; where the driver never lists one
         (containers), all do. `sm_clock_mhz` and `power_w` are medians over the samples in which the
         GPU worked, `temperature_c` is the highest. `throttled` and `information` take every counted
-        sample in which the GPU was not idle.
+        sample in which the GPU was not idle. Neighbours are those of the whole block.
         """
         if self._loop is not None:
             self._loop.result()
-        found = {watched.gpu.uuid: _summarise(watched) for watched in self._watched}
+        found = {
+            watched.gpu.uuid: _summarise(watched, watched.counted(during, self._interval_s))
+            for watched in self._watched
+        }
         for uuid, reason in self._unsampled.items():
             unknown = note("gpu-not-sampled", why=reason)
             found[uuid] = GpuCondition(uuid=uuid, samples=0, information=(unknown,))
@@ -200,8 +222,7 @@ def _what_keeps_busy(device: Device, reading: Reading, table: ProcessTable) -> N
     return None
 
 
-def _summarise(watched: _Watched) -> GpuCondition:
-    counted = watched.ours or watched.readings
+def _summarise(watched: _Watched, counted: Sequence[Reading]) -> GpuCondition:
     idle = sum(event.bit for event in CLOCK_EVENTS if event.gravity is Gravity.IDLE)
     awake = [reading for reading in counted if not (reading.clock_events or 0) & idle]
     working = _working(counted, awake, watched.max_clock_mhz)
@@ -268,7 +289,7 @@ def _events(awake: Sequence[Reading]) -> list[tuple[Gravity, Note]]:
 
 
 def _information(watched: _Watched) -> list[Note]:
-    readings = watched.readings
+    readings = [reading for _, reading in watched.taken]
     if not readings:
         return [note("gpu-no-sample")]
     found: list[Note] = []
@@ -285,6 +306,6 @@ def _information(watched: _Watched) -> list[Note]:
         found.append(note("gpu-held-by-gate"))
     if servants := watched.neighbours.servants:
         found.append(note("gpu-through-mps", servants=tuple(sorted(servants))))
-    if not watched.ours and not any(sensor is Sensor.PROCESSES for sensor, _ in refusals):
+    if not watched.has_ours and not any(sensor is Sensor.PROCESSES for sensor, _ in refusals):
         found.append(note("gpu-no-process-listed"))
     return found

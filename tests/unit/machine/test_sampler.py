@@ -81,6 +81,26 @@ def sample(*during: FakeGpu, before: FakeGpu = EMPTY) -> GpuCondition:
     return found
 
 
+def test_a_span_has_the_throttling_of_its_own_samples_and_all_neighbours() -> None:
+    gpu = state(events=HW_THERMAL, pids=(OURS, STRANGER))
+    library = FakeNvml([gpu])
+    with Sampler(
+        [H200], run_id="r", interval_s=0.001, library=library, processes=Table()
+    ) as sampler:
+        time.sleep(0.05)
+        gpu.events, gpu.pids, gpu.clock = 0, (OURS,), 1500
+        began = time.monotonic() + 0.02
+        time.sleep(0.07)
+        span = began, time.monotonic()
+    (whole,), (own,) = sampler.conditions().gpus, sampler.conditions(span).gpus
+    (unmet,) = sampler.conditions((0.0, 0.1)).gpus
+    assert (bool(whole.throttled), bool(own.throttled)) == (True, False)
+    assert own.sm_clock_mhz == 1500
+    assert 0 < own.samples < whole.samples
+    assert own.neighbours == whole.neighbours != ()
+    assert unmet == whole
+
+
 def test_an_undisturbed_run_has_a_clock_and_nothing_else_to_say() -> None:
     found = sample(state(temperature=40), state(temperature=52), state(temperature=51))
     assert found == GpuCondition(
