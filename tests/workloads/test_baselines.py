@@ -22,7 +22,7 @@ import json
 from pathlib import Path
 from perfgate.plugin.listing import collect
 
-found = collected_workloads(Path.cwd())
+found = collect(Path.cwd()).workloads
 print(json.dumps([workload.model_dump(mode="json") for workload in found]))
 """
 
