@@ -1,5 +1,5 @@
-"""A/B runs on a real GPU with a real nsys: 1 % more GPU time is shown by alternate runs, a fifth
-more host work by interleaved ones, and unchanged code passes against its commit in both.
+"""A/B runs on a real GPU with a real nsys: 1 % more GPU time is shown by pairs, a fifth more host
+work by pairs in blocks, and unchanged code passes against its commit in both.
 
 About eight minutes on an H200.
 """
@@ -170,12 +170,8 @@ def check_interleaved(launching: Path, made: Gate) -> None:
         == 1 + made.verdict["baseline_runs"]
         == 1 + made.verdict["ab_run"]["pairs"]
     )
-    assert any(
-        remark.startswith("Interleaved: both sides took turns")
-        for remark in made.verdict["information"]
-    )
-    assert not any("left core" in remark for remark in made.verdict["information"])
-    assert "pair 1 of 3, interleaved" in made.output
+    assert "in-blocks" in made.codes
+    assert "core-left" not in made.codes
     assert git(launching, "worktree", "list").count("\n") == 0
 
 
@@ -199,10 +195,6 @@ def test_a_fifth_more_host_work_is_shown_in_turns(launching: Path, unchanged: Ga
         file.write_text(LAUNCHES)
     check_interleaved(launching, slower)
     assert slower.ended == (1, "REGRESSED")
-    # Host work leaves the GPU idle for longer, and launches and copies what it did. Where pairs
-    # show a loss of the mean step, the gate ends, and what the host makes of single turns may leave
-    # the median one open.
-    steps = {"step_ms", "step_mean_ms"}
-    assert slower.regressed & steps
-    assert slower.regressed <= {*steps, "gap_ms"}
-    assert all(0.1 < slower.row(metric)["change"] < 0.5 for metric in steps)
+    # Host work leaves the GPU idle for longer, and launches and copies what it did.
+    assert {"step_ms"} <= slower.regressed <= {"step_ms", "gap_ms"}
+    assert 0.1 < slower.row("step_ms")["change"] < 0.5

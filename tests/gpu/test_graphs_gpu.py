@@ -117,10 +117,8 @@ def test_graphs_in_which_kernels_take_as_long_are_no_loss(large: Path) -> None:
     graphs = gate(large, *LARGE, GRAPHS="1")
     assert graphs.ended == (0, "IMPROVED")
     assert graphs.row("graph_launches")["now"] == 1
-    assert any("in place of" in remark for remark in graphs.verdict["information"])
     # The span holds what was idle, copied and set between kernels.
     assert graphs.row("kernel_ms")["outcome"] is None
-    assert graphs.row("mem_exposed_ms")["outcome"] == "PASSED"
 
 
 def test_graphs_in_which_kernels_take_longer_are_a_loss_of_the_step(large: Path) -> None:

@@ -56,7 +56,6 @@ def test_the_loop_of_the_selftest_is_calibrated(
     shutil.rmtree(project / ".perfgate")
     done = run(project, *PERFGATE, "calibrate", "--runs", "3", timeout_s=300)
     assert done.returncode == 0
-    assert "The smallest slowdown this gate can see here is " in done.stdout
     baseline = Store(project, "baselines").baselines.load(slug, "loop")
     assert baseline is not None
     assert 6 <= baseline.calibration[Metric.STEP_MS].runs <= 8

@@ -57,11 +57,9 @@ def gated(project: Path, **of_loop: object) -> Gate:
 def test_first_time_work_in_the_measured_steps_is_invalid(
     project: Path, of_loop: dict[str, object]
 ) -> None:
-    verdict = gated(project, **of_loop).verdict
-    assert verdict["outcome"] == "INVALID"
-    assert (
-        "first-time work that belongs in the warm-up; raise warmup by at least" in verdict["reason"]
-    )
+    made = gated(project, **of_loop)
+    assert made.ended == (1, "INVALID")
+    assert "first-time-calls" in made.codes
 
 
 @pytest.mark.parametrize(

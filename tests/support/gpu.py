@@ -61,10 +61,28 @@ class Gate:
         """The metrics that got slower, or more."""
         return {row["metric"] for row in self.verdict["metrics"] if row["outcome"] == "REGRESSED"}
 
+    @property
+    def codes(self) -> set[str]:
+        """Codes of all that the verdict notes, with their causes."""
+        found: set[str] = set()
+        left = [self.verdict["why"], *self.verdict["notes"]]
+        while left:
+            one = left.pop()
+            found.add(one["code"])
+            left += one["causes"]
+            left += [field for field in one["fields"].values() if _is_note(field)]
+            lists = (field for field in one["fields"].values() if isinstance(field, list))
+            left += [each for field in lists for each in field if _is_note(each)]
+        return found
+
     def row(self, metric: str) -> Mapping[str, Any]:
         """What is said of one metric."""
         (row,) = (row for row in self.verdict["metrics"] if row["metric"] == metric)
         return dict(row)
+
+
+def _is_note(field: object) -> bool:
+    return isinstance(field, dict) and "code" in field
 
 
 def gate(project: Path, *options: str, timeout_s: float = 900, **environment: str) -> Gate:
