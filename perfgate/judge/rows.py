@@ -214,8 +214,10 @@ def at_level(row: MetricVerdict, alpha: float) -> MetricVerdict:
     if row.low is None or row.change is None or row.standard_error is None or row.df is None:
         return row
     margin = float(special().stdtrit(row.df, 1 - alpha)) * row.standard_error
-    is_log = row.basis is Basis.LOG
-    low = math.expm1(math.log1p(row.change) - margin) if is_log else row.change - margin
+    low = row.change - margin
+    if row.basis is Basis.LOG:
+        # A time that fell to next to nothing has changed by -1, to the last bit.
+        low = math.expm1(math.log1p(row.change) - margin) if row.change > -1 else -1.0
     return row.model_copy(update={"low": low})
 
 

@@ -213,6 +213,8 @@ def test_the_lower_end_at_another_level_is_that_of_its_t(basis: Basis) -> None:
     assert wider < row.low
     nothing = MetricVerdict(metric=metric, outcome=None)
     assert at_level(nothing, 0.01) is nothing
+    gone = verdict_of(AB_PLAN, [1e-20] * 5, metric=Metric.KERNEL_MS)[1]
+    assert (gone.change, at_level(gone, 0.01).low) == (-1, -1)
 
 
 def test_many_gates_at_once_are_each_judged_as_one_alone() -> None:
