@@ -1,4 +1,5 @@
-"""What a gate can hold on a machine, by what the blessed runs differ by."""
+"""What a gate can hold on a machine, by what the blessed runs differ by, and what other workloads
+of the machine say of how its occasions differ."""
 
 from __future__ import annotations
 
@@ -9,7 +10,15 @@ import pytest
 from scipy import stats
 from support.judging import Columns, blessed
 
-from perfgate.judge.hold import COARSEST, differs_much, holds, may_screen, stored_x, too_coarse
+from perfgate.judge.hold import (
+    COARSEST,
+    differs_much,
+    holds,
+    learn,
+    may_screen,
+    stored_x,
+    too_coarse,
+)
 from perfgate.judge.looks import AB_PLAN, INTERLEAVED_PLAN, STORED_PLAN, Plan
 from perfgate.judge.times import look_at
 from perfgate.model.metric import Metric
@@ -131,3 +140,33 @@ def test_an_unchanged_candidate_is_below_what_is_held(plan: Plan) -> None:
         sides = (x - np.median(x), now[:10]) if plan is STORED_PLAN else (other, now)
         beyond += not look_at(found[0], sides, is_last=True).within
     assert beyond <= 12
+
+
+SHIFTS = (0.0, 0.02, -0.02)
+
+
+def columns(idle: float, *, shifts: tuple[float, ...] = SHIFTS) -> Columns:
+    """Two runs of each occasion, the same but for the occasion; dealt in turn."""
+    steps = [10.0 * float(np.exp(shift)) for shift in (*shifts, *shifts)]
+    return {M.STEP_MS: steps, M.GAP_MS: [10.0 * idle] * len(steps)}
+
+
+OWN = blessed(columns(0.2), occasions=3)
+BUSY, WAITING = (
+    blessed(columns(idle), occasions=3, workload=name) for idle, name in ((0.01, "a"), (0.3, "b"))
+)
+ONCE = blessed(columns(0.3), occasions=1, workload="c")
+
+
+@pytest.mark.behaviour
+def test_occasions_of_workloads_of_like_kind_are_pooled() -> None:
+    found = learn([OWN, BUSY, WAITING, WAITING, ONCE], of=OWN)[M.STEP_MS]
+    assert found.df == 4
+    assert float(found.squares) == pytest.approx(2 * 2 * 0.02**2, rel=1e-3)
+    assert learn([WAITING], of=BUSY) == {}
+
+
+def test_a_workload_says_nothing_of_itself_nor_does_one_occasion() -> None:
+    assert learn([OWN, ONCE], of=OWN) == {}
+    unknown = blessed({M.STEP_MS: [10.0] * 2}, occasions=2, workload="d")
+    assert learn([unknown], of=OWN) == {}

@@ -1,0 +1,212 @@
+"""What nsys's rules find next to another capture, which kernels moved, and what a launch is limited
+by."""
+
+from __future__ import annotations
+
+import pytest
+from support import records
+
+from perfgate.explain.breakdown import breakdown_of, kept
+from perfgate.explain.nvidia import (
+    limited_by,
+    moved_kernels,
+    recorded_unlike,
+    rule_changes,
+    why_blind,
+)
+from perfgate.explain.sides import side_of_runs
+from perfgate.model.comparison import LaunchFigures, Side
+from perfgate.model.metric import Metric
+from perfgate.model.note import note
+from perfgate.model.reports import PlacedFinding, Placing, ProcessFindings, RuleName
+from perfgate.model.sample import WHOLE_GRAPHS, Breakdown, KernelSample, RangeSample
+
+ASYNC, SYNC, GAPS = RuleName.CUDA_MEMCPY_ASYNC, RuleName.CUDA_API_SYNC, RuleName.GPU_GAPS
+
+
+def found(rule: RuleName, under: str, count: float, ms: float) -> PlacedFinding:
+    return PlacedFinding(rule=rule, range=under, count=count, ms=ms, steps=20)
+
+
+def placing(*processes: tuple[PlacedFinding, ...]) -> Placing:
+    return Placing(
+        processes=tuple(
+            ProcessFindings(pid=n, steps=20, rows=rows) for n, rows in enumerate(processes)
+        )
+    )
+
+
+def test_rows_are_put_next_to_those_of_the_same_rule_and_range() -> None:
+    before = placing((found(GAPS, "forward", 3, 0.5), found(SYNC, "log", 1, 2.0)))
+    now = placing(
+        (found(GAPS, "forward", 2, 0.4), found(GAPS, "load", 1, 6.0), found(ASYNC, "copy", 1, 2.5))
+    )
+    changes = rule_changes(before, now)
+    shown = [
+        (row.rule, row.range, None if row.before is None else row.before.ms, row.now.ms)
+        for row in changes.rows
+    ]
+    assert shown == [
+        (ASYNC, "copy", None, 2.5),
+        (GAPS, "load", None, 6.0),
+        (GAPS, "forward", 0.5, 0.4),
+    ]
+    assert [changes.is_new(row) for row in changes.rows] == [True, True, False]
+
+
+def test_where_the_other_side_was_not_asked_nothing_is_new() -> None:
+    changes = rule_changes(None, placing((found(ASYNC, "copy", 1, 2.5),)))
+    assert not changes.compared
+    assert [changes.is_new(row) for row in changes.rows] == [False]
+
+
+def lacking(*kinds: str) -> Side:
+    return Side(label="x", values={}, missing=dict.fromkeys(kinds, "not recorded"))
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "lacks"),
+    [
+        (lacking(), lacking(), None),
+        (lacking("ranges"), lacking("ranges"), None),
+        (lacking("names of kernels"), lacking(), None),
+        (lacking("ranges"), lacking(), {"a": ("ranges",)}),
+        (lacking(), lacking("kernels", "copies", "calls"), {"b": ("kernels", "calls")}),
+        (lacking("ranges"), lacking("calls"), {"a": ("ranges",), "b": ("calls",)}),
+    ],
+)
+def test_what_a_capture_did_not_record_is_not_new_in_the_other(
+    before: Side, now: Side, lacks: dict[str, tuple[str, ...]] | None
+) -> None:
+    found = recorded_unlike(before, now)
+    if lacks is None:
+        assert found is None
+    else:
+        sides = [note("capture-lacks", side=side, kinds=kinds) for side, kinds in lacks.items()]
+        assert found == note("rules-recorded-unlike", sides=tuple(sides))
+
+
+def test_graphs_traced_unlike_are_a_reason_too() -> None:
+    values = {Metric.LAUNCHES: 0.0, Metric.GRAPH_LAUNCHES: 1.0}
+    row = RangeSample(name="step", count=1, cpu_ms=1.0, values=values)
+    whole, by_node = (
+        Side(
+            label=name,
+            values={},
+            breakdown=Breakdown(
+                kernels=(KernelSample(name=name, count=1, gpu_ms=1.0),), ranges=(row,)
+            ),
+        )
+        for name in (WHOLE_GRAPHS, "gemm")
+    )
+    assert recorded_unlike(whole, by_node) == note("rules-graphs-unlike")
+
+
+def test_rules_that_find_nothing_to_look_at_are_not_said_to_find_nothing() -> None:
+    assert why_blind(lacking("calls")) == ("calls",)
+    assert why_blind(lacking("ranges")) == ()
+
+
+def test_of_several_processes_the_mean_is_reported() -> None:
+    now = placing((found(SYNC, "log", 2, 3.0),), (found(SYNC, "log", 1, 1.0),), ())
+    (row,) = rule_changes(None, now).rows
+    assert (row.now.count, row.now.ms, row.now.steps) == (1.0, 4.0 / 3, 20)
+
+
+def test_nothing_found_is_no_row() -> None:
+    assert rule_changes(placing(()), Placing(processes=())).rows == ()
+
+
+FILL = "void at::native::fill<(int)4, at::native::Fill<float>>(int, T2)"
+
+
+def kernel(name: str, gpu_ms: float, *, count: float = 1, nccl: bool = False) -> KernelSample:
+    return KernelSample(name=name, count=count, gpu_ms=gpu_ms, kind="nccl" if nccl else "kernel")
+
+
+def side(*kernels: KernelSample) -> Side:
+    total = sum(one.gpu_ms for one in kernels if one.kind == "kernel")
+    process = records.process({Metric.STEP_MS: 12.0, Metric.KERNEL_MS: total}, kernels=kernels)
+    return side_of_runs("it", [records.run(processes=[process])] * 3)
+
+
+def as_kept(one: Side) -> Side:
+    """The same as a baseline keeps it: names shortened."""
+    return one.model_copy(update={"breakdown": kept(one.breakdown)})
+
+
+def test_kernels_are_reported_by_how_much_they_moved_and_no_more_than_were_asked_for() -> None:
+    a = side(kernel("gemm", 5.0, count=12), kernel("relu", 1.0), kernel("add", 1.0))
+    b = side(kernel("gemm", 5.5, count=12), kernel("relu", 1.8), kernel("add", 1.2))
+    assert [one.name for one in moved_kernels(a, b, most=2)] == ["relu", "gemm"]
+    gemm = moved_kernels(a, b, most=3)[1]
+    assert (gemm.change_ms, gemm.per_step_before, gemm.per_step_now) == (0.5, 12, 12)
+    assert [one.code for one in gemm.notes] == ["each-changed"]
+
+
+def test_what_moves_by_next_to_nothing_did_not_move() -> None:
+    a = side(kernel("gemm", 5.0), kernel("relu", 1.0))
+    b = side(kernel("gemm", 5.0, count=1), kernel("relu", 1.0059))
+    assert moved_kernels(a, b, most=3) == ()
+    assert moved_kernels(a, a, most=3) == ()
+    assert moved_kernels(a.model_copy(update={"breakdown": breakdown_of([])}), a, most=3) == ()
+
+
+def test_a_new_kernel_was_launched_never_before_and_one_that_is_gone_never_now() -> None:
+    a, b = (
+        side(kernel("gemm", 5.0), kernel("old", 1.0, count=2)),
+        side(kernel("gemm", 5.0), kernel(FILL, 3.0, count=4)),
+    )
+    new, gone = moved_kernels(a, b, most=3)
+    assert (new.name, new.change_ms, new.per_step_before, new.per_step_now) == (FILL, 3.0, 0, 4)
+    assert (gone.name, gone.change_ms, gone.per_step_before, gone.per_step_now) == (
+        "old",
+        -1.0,
+        2,
+        0,
+    )
+
+
+def test_a_kernel_that_a_baseline_has_by_its_short_name_keeps_its_full_one() -> None:
+    a, b = (
+        as_kept(side(kernel("gemm", 5.0), kernel(FILL, 1.0))),
+        side(kernel("gemm", 5.0), kernel(FILL, 2.0)),
+    )
+    assert a.breakdown != b.breakdown
+    assert [one.name for one in moved_kernels(a, b, most=3)] == [FILL]
+
+
+def launch(
+    compute: float | None, memory: float | None, *, waves: float | None = 12.0
+) -> LaunchFigures:
+    return LaunchFigures(
+        kernel="k",
+        device=0,
+        grid="(1, 1, 1)",
+        block="(1, 1, 1)",
+        duration_us=1,
+        compute_percent=compute,
+        memory_percent=memory,
+        waves=waves,
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "code"),
+    [
+        (launch(85, 2), "limited-by-compute"),
+        (launch(31, 91), "limited-by-memory"),
+        (launch(60, 40), "limited-by-compute"),
+        (launch(75, 70), "limited-by-both"),
+        (launch(5, 59), "limited-by-latency"),
+        (launch(5, 9, waves=0.25), "limited-by-size"),
+        (launch(5, 9, waves=None), "limited-by-latency"),
+        (launch(None, 90), None),
+        (launch(90, None), None),
+    ],
+)
+def test_what_a_launch_is_limited_by_is_said_only_by_its_figures(
+    found: LaunchFigures, code: str | None
+) -> None:
+    said = limited_by(found)
+    assert (None if said is None else said.code) == code

@@ -1,0 +1,229 @@
+"""What a verdict leads with, what is named of what made a metric move, and small losses with their
+path."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+from support.judging import MOMENT
+from syrupy.assertion import SnapshotAssertion
+
+from perfgate.explain.summary import anchor_lost, headline, largest, where
+from perfgate.model.diagnosis import Attribution, Axis, Part
+from perfgate.model.metric import METRICS, Basis, Kind, Metric
+from perfgate.model.note import Note, note, quoted
+from perfgate.model.outcome import Outcome
+from perfgate.model.sample import OUTSIDE_RANGES
+from perfgate.model.verdict import ABRun, Blessed, Drift, MetricVerdict, Verdict
+from perfgate.words import say
+
+M = Metric
+LOST, GAINED, OPEN, PASSED = (
+    Outcome.REGRESSED,
+    Outcome.IMPROVED,
+    Outcome.INCONCLUSIVE,
+    Outcome.PASSED,
+)
+
+
+def row(
+    metric: Metric,
+    outcome: Outcome | None,
+    was: float,
+    now: float,
+    *,
+    bare: bool = False,
+    change: float | None = None,
+) -> MetricVerdict:
+    is_count = METRICS[metric].kind is Kind.COUNT
+    known = {} if is_count or bare else {"low": -1.0, "high": 1.0}
+    basis = Basis.STEP if metric in (M.GAP_MS, M.H2D_MS) else Basis.LOG
+    change = change if change is not None or not was else now / was - 1
+    return MetricVerdict(
+        metric=metric,
+        outcome=outcome,
+        baseline=was,
+        now=now,
+        change=change,
+        basis=None if is_count else basis,
+        budget=None if is_count else 0.02,
+        **known,
+    )
+
+
+def made(metric: Metric, *parts: Part, axis: Axis = Axis.RANGE) -> Attribution:
+    return Attribution(metric=metric, axis=axis, change=1.0, parts=parts, rest=0.0)
+
+
+def part(name: str, change: float, metric: Metric) -> Part:
+    return Part(name=name, before=None, now=change, change=change, metric=metric)
+
+
+def said(
+    outcome: Outcome,
+    *rows: MetricVerdict,
+    attributions: Sequence[Attribution] = (),
+    ab_run: ABRun | None = None,
+) -> str:
+    found = headline(
+        Verdict(
+            workload="w",
+            outcome=outcome,
+            why=quoted(""),
+            metrics=rows,
+            runs=2,
+            attributions=tuple(attributions),
+            ab_run=ab_run,
+        )
+    )
+    return say.sentences(found)
+
+
+STEP = row(M.STEP_MS, LOST, 3.26, 5.48)
+COPIES = row(M.D2H_COPIES, LOST, 0, 1)
+UNDER_LOG = made(M.D2H_COPIES, part("log", 1, M.D2H_COPIES))
+
+
+CASES = {
+    "step and count": ([STEP, COPIES], [UNDER_LOG]),
+    "step alone": ([STEP], []),
+    "step of kernels": ([STEP], [made(M.STEP_MS, part("fwd\n d", 2.2, M.KERNEL_MS))]),
+    "step of a range": ([STEP], [made(M.STEP_MS, part("data", 2.2, M.STEP_MS))]),
+    "outside any range": ([STEP], [made(M.STEP_MS, part("(no range)", 2.2, M.GAP_MS))]),
+    "no part": ([STEP], [made(M.STEP_MS)]),
+    "too small a part": ([STEP], [made(M.STEP_MS, part("a", 0.3, M.GAP_MS))]),
+    "two times": (
+        [
+            STEP,
+            row(M.H2D_MS, LOST, 0.4, 2.3, change=0.57),
+            row(M.GAP_MS, LOST, 0.1, 0.4, change=0.1),
+        ],
+        [],
+    ),
+    "an estimate": ([row(M.STEP_MS, None, 10.0, 10.5), COPIES], []),
+    "hardly": ([row(M.STEP_MS, None, 10.0, 10.05), COPIES], []),
+    "unchanged": ([row(M.STEP_MS, PASSED, 10.0, 10.0), COPIES], []),
+    "count alone": ([COPIES], []),
+    "time alone": (
+        [row(M.STEP_MS, PASSED, 10.0, 10.0), row(M.GAP_MS, LOST, 1.0, 1.4, change=0.04)],
+        [],
+    ),
+    "from nothing": ([row(M.H2D_MS, LOST, 0.0, 1.4)], []),
+    "faster, with a launch more": (
+        [row(M.STEP_MS, GAINED, 5.0, 4.0), row(M.LAUNCHES, LOST, 38, 39)],
+        [],
+    ),
+}
+
+
+def test_it_leads_with_the_step(snapshot: SnapshotAssertion) -> None:
+    lines = {
+        name: said(LOST, *rows, attributions=attributions)
+        for name, (rows, attributions) in CASES.items()
+    }
+    assert lines == snapshot
+
+
+def test_a_gain_is_led_by_the_step_as_well(snapshot: SnapshotAssertion) -> None:
+    fewer = row(M.SYNCS, GAINED, 2, 1)
+    ab_run = ABRun(revision="main", commit="a" * 40, pairs=3, screen_runs=0)
+    lines = [
+        said(GAINED, row(M.STEP_MS, GAINED, 10, 9), fewer),
+        said(GAINED, row(M.STEP_MS, OPEN, 10, 9), fewer, ab_run=ab_run),
+    ]
+    assert lines == snapshot
+
+
+def made_up(
+    change: float, parts: Mapping[str, float], *, axis: Axis = Axis.RANGE, metric: Metric = M.SYNCS
+) -> Attribution:
+    rows = tuple(
+        Part(metric=metric, name=name, before=0, now=max(of, 0), change=of)
+        for name, of in parts.items()
+    )
+    rest = change - sum(parts.values())
+    return Attribution(metric=metric, axis=axis, change=change, parts=rows, rest=rest)
+
+
+@pytest.mark.parametrize(
+    ("change", "parts", "named"),
+    [
+        (1.0, {"b": 0.4, "d": 0.3, "c": 0.2, "a": 0.1}, ["b", "d", "c"]),
+        (4.1, {"data": 3.9, "forward": 0.1}, ["data"]),
+        (1.0, {"a": 1.5, "b": -0.5}, ["a", "b"]),
+        (1.0, {"a": 1.05, "b": -0.05}, ["a"]),
+        (-2.0, {"a": -2.0, "b": 0.01}, ["a"]),
+    ],
+    ids=["three", "too small a part", "against it", "about the whole", "for the better"],
+)
+def test_the_largest_parts_that_went_its_way_are_named(
+    change: float, parts: Mapping[str, float], named: list[str]
+) -> None:
+    assert [part.name for part in largest(made_up(change, parts))] == named
+
+
+def codes(found: Note) -> list[str]:
+    axes = found.fields["axes"]
+    assert isinstance(axes, tuple)
+    return [one.code for one in axes if isinstance(one, Note)]
+
+
+@pytest.mark.parametrize(
+    ("change", "parts", "code"),
+    [
+        (1.0, {"a": 1.0}, "where-ranges"),
+        (4.1, {"a": 3.9}, "where-ranges-partly"),
+        (1.0, {"a": 2.0, "b": -4.0}, "where-ranges-and-rest"),
+    ],
+)
+def test_ranges_are_all_of_it_or_part_of_it_or_more(
+    change: float, parts: Mapping[str, float], code: str
+) -> None:
+    found = where([made_up(change, parts), made_up(change, parts, axis=Axis.CALL)])
+    assert codes(found[M.SYNCS]) == [code, "where-by"]
+
+
+def test_a_metric_without_a_part_that_moved_its_way_has_no_entry() -> None:
+    assert where([made_up(1.0, {"a": -1.0}, axis=Axis.CALL), made_up(1.0, {})]) == {}
+
+
+@pytest.mark.parametrize("step", [M.STEP_MS, M.STEP_MEAN_MS])
+def test_a_step_that_takes_longer_while_no_part_of_it_does_is_said_to(step: Metric) -> None:
+    assert codes(where([made_up(0.3, {}, metric=step)])[step]) == ["where-in-turn"]
+    assert where([made_up(-0.3, {}, metric=step)]) == {}
+
+
+def test_the_words_of_it(snapshot: SnapshotAssertion) -> None:
+    noted = made_up(0.9, {"spin": 0.9}, axis=Axis.KERNEL, metric=M.KERNEL_MS)
+    new = noted.parts[0].model_copy(
+        update={"notes": (note("part-new"), note("launches-a-step", now=1))}
+    )
+    of_step = made_up(2.0, {"load": 1.8}, metric=M.STEP_MS)
+    gap = of_step.parts[0].model_copy(update={"metric": M.GAP_MS})
+    found = [
+        made_up(1.0, {"loss_log": 1.0}),
+        made_up(1.0, {"cudaStreamSynchronize under loss_log": 1.0}, axis=Axis.CALL),
+        noted.model_copy(update={"parts": (new,)}),
+        of_step.model_copy(update={"parts": (gap,)}),
+        made_up(1572864, {OUTSIDE_RANGES: 1572864}, metric=M.H2D_BYTES),
+        made_up(-3e-6, {"log\n::error::": -2e-6, "": -1e-6}, metric=M.LAUNCHES),
+    ]
+    text = "\n".join(f"{metric}: {say.fact(one)}" for metric, one in where(found).items())
+    assert text == snapshot
+
+
+PATH = (
+    Blessed(step_ms=9.0, at=MOMENT, commit=None, reason=""),
+    Blessed(step_ms=10.0, at=MOMENT, commit="0123456789abcdef", reason="small"),
+)
+FOUND = Drift(change=0.22, low=0.2, high=0.24, budget=0.05, shown=True, now=11.0, path=PATH)
+
+
+def test_what_small_losses_added_up_to_is_said_with_the_path() -> None:
+    why = anchor_lost(FOUND, "matmul", runs=5)
+    assert (why.code, why.fields["budget"], why.fields["now"]) == ("anchor-lost", 0.05, 11.0)
+    points = why.fields["path"]
+    assert isinstance(points, tuple)
+    codes = [one.code for one in points if isinstance(one, Note)]
+    assert codes == ["blessed-at", "blessed-at-commit"]
