@@ -46,10 +46,8 @@ def merge_gates(folders: tuple[Path, ...], *, expect: int | None, **files: Path 
     Each FOLDER holds the perfgate.json of a gate (pytest --perfgate-json), and the page.json of
     --perfgate-page-data where there is one, or folders that do.
     """
-    given = {form: files[form.replace("-", "_")] for form in OutputFormat}
-    outputs = Outputs(files={form: file for form, file in given.items() if file}, prefix="--")
     try:
-        outputs.refuse()
+        outputs = Outputs.of("--", files.get)
     except ConfigInvalid as refused:
         raise click.UsageError(str(refused)) from None
     found, unread = find_gates(folders)

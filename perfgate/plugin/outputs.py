@@ -12,14 +12,14 @@ from enum import StrEnum
 from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Literal, Self
-
-import pytest
+from typing import Final, Literal, Self
 
 from perfgate.model.document import GateDocument
 from perfgate.model.errors import ConfigInvalid, PerfgateError, StoreFailed
 from perfgate.model.note import Severity, noted
 from perfgate.model.pagedata import PageData
+
+HERE: Final = Path()
 
 # ruff: noqa: PLC0415 - each form loads what it needs
 
@@ -46,39 +46,28 @@ class Outputs:
     """What the options begin with."""
 
     @classmethod
-    def of(cls, config: pytest.Config) -> Self:
-        """Read the options.
-
-        Raises:
-            ConfigInvalid: a file cannot be written there.
-        """
-        folder = config.invocation_params.dir
-        files: dict[OutputFormat, Path] = {
-            form: folder / file
-            for form in OutputFormat
-            if form is not OutputFormat.JUNIT
-            and (file := config.getoption(f"perfgate_{form.replace('-', '_')}")) is not None
-        }
-        found = cls(files=files, prefix="--perfgate-")
-        found.refuse()
-        return found
-
-    def refuse(self) -> None:
-        """Refuse files that cannot be written, before hours of measuring.
+    def of(
+        cls, prefix: str, given: Callable[[str], Path | str | None], *, folder: Path = HERE
+    ) -> Self:
+        """Take what the options say by their names, relative to a folder; refuse files that cannot
+        be written, before hours of measuring.
 
         Raises:
             ConfigInvalid: names the option.
         """
-        for form, file in self.files.items():
+        named = {form: given(form.replace("-", "_")) for form in OutputFormat}
+        files = {form: folder / file for form, file in named.items() if file is not None}
+        for form, file in files.items():
             try:
                 _check_writable(file)
             except OSError as error:
                 raise ConfigInvalid(
                     "output-unwritable",
-                    option=f"{self.prefix}{form}",
+                    option=f"{prefix}{form}",
                     file=str(file),
                     reason=error.strerror or str(error),
                 ) from None
+        return cls(files=files, prefix=prefix)
 
     def write(
         self, document: GateDocument, gathered: Callable[[GateDocument], PageData]

@@ -173,7 +173,11 @@ def start(config: pytest.Config) -> State:
     # Relative: pytest takes a bracket in a word for parameters, and a folder may have one.
     folder = os.path.relpath(workloads, config.invocation_params.dir)
     config.args = list(choice.words) or [folder]
-    outputs = Outputs.of(config)
+    outputs = Outputs.of(
+        "--perfgate-",
+        lambda name: config.getoption(f"perfgate_{name}", None),
+        folder=config.invocation_params.dir,
+    )
     base, shard = config.getoption("perfgate_base"), config.getoption("perfgate_shard")
     base = None if base is None else _read_base(base)
     shard = None if shard is None else _read_shard(shard)
