@@ -1,10 +1,8 @@
-"""What `inspect` and `compare` say of captures: many ranges, nested ones, GPUs by CUDA's number,
-older suffixes."""
+"""What `inspect` and `compare` say of captures: many ranges, nested ones, GPUs by CUDA's number."""
 
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 import subprocess
 import sys
@@ -118,22 +116,6 @@ def test_matches_that_are_no_steps_are_counted(tmp_path: Path, *, closed: bool) 
     assert process["steps"] == 1
     (found,) = [remark for remark in process["information"] if "not counted" in remark]
     assert f"({59 if closed else 60})" in found
-
-
-def test_the_older_suffix_of_captures_is_known(tmp_path: Path) -> None:
-    """nsys before 2021.4 wrote .qdrep: it is nsys's own file, and not refused as a foreign one."""
-    (tmp_path / "old.qdrep").write_bytes(b"no capture at all")
-    nowhere = os.fspath(tmp_path / "no-nsys")
-    asked = subprocess.run(
-        [sys.executable, "-m", "perfgate", "inspect", "old.qdrep"],
-        cwd=tmp_path,
-        env=os.environ | {"PERFGATE_NSYS": nowhere},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert asked.returncode == 11  # nsys was looked for, to import it
-    assert nowhere in asked.stderr
 
 
 def test_captures_without_steps_are_compared_as_whole_windows(tmp_path: Path) -> None:

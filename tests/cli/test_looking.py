@@ -328,6 +328,7 @@ LFS = "version https://git-lfs.github.com/spec/v1\noid sha256:abc\nsize 12345\n"
         ("lfs.sqlite", LFS, 14),
         ("lfs.nsys-rep", LFS, 14),
         ("run.nsys-rep", "x" * 5000, 11),  # for want of an nsys
+        ("old.qdrep", "x" * 5000, 11),  # what nsys wrote before 2021.4
     ],
 )
 def test_what_cannot_be_read_as_a_capture_is_refused(

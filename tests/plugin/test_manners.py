@@ -41,6 +41,14 @@ def loop(steps):
 """
 
 
+FILES = (
+    "--perfgate-json=gate.json",
+    "--perfgate-html=gate.html",
+    "--perfgate-markdown=gate.md",
+    "--perfgate-page-data=page.json",
+)
+
+
 @pytest.fixture
 def blessed(project: Project) -> Project:
     """A project whose one workload has a baseline, on an H200, and is unchanged."""
@@ -322,12 +330,7 @@ def test_a_file_that_cannot_be_written_shuts_the_gate_in_those_that_can(
     blessed: Project, full: str
 ) -> None:
     (blessed.root / full).symlink_to("/dev/full")
-    asked = (
-        "--perfgate-json=gate.json",
-        "--perfgate-html=gate.html",
-        "--perfgate-markdown=gate.md",
-    )
-    assert blessed.gate(*asked, "--perfgate-page-data=page.json").status == 1
+    assert blessed.gate(*FILES).status == 1
     document = blessed.written("gate.json")
     assert (document.opens_gate, document.exit_status) == (False, 1)
     (why,) = document.shut_by
@@ -339,12 +342,7 @@ def test_a_file_that_cannot_be_written_shuts_the_gate_in_those_that_can(
 def test_a_baseline_that_cannot_be_read_is_reported_in_every_file(blessed: Project) -> None:
     file = blessed.store.baselines.path("nvidia-h200", "loop")
     file.write_text(f"<<<<<<< HEAD\n{file.read_text('utf-8')}", "utf-8")
-    asked = (
-        "--perfgate-json=gate.json",
-        "--perfgate-html=gate.html",
-        "--perfgate-markdown=gate.md",
-    )
-    assert blessed.gate(*asked, "--perfgate-page-data=page.json").status == 1
+    assert blessed.gate(*FILES).status == 1
     document = blessed.written("gate.json")
     (one,) = document.workloads
     assert (one.verdict.outcome, document.opens_gate) == (Outcome.INCOMPARABLE, False)
