@@ -1,16 +1,18 @@
-"""The pytest plugin: options, and the choice between gate and worker. A run without `--perfgate`
-loads no more."""
+"""The pytest plugin: options, the choice between gate and worker, and what both collect. A run
+without `--perfgate` loads no more."""
 
 from __future__ import annotations
 
 import argparse
 import gc
 import importlib
+import inspect
 import os
 import shlex
 import sys
 from collections.abc import Generator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +23,7 @@ for _finder in sys.meta_path:
     getattr(_finder, "_must_rewrite", set[str]()).discard("perfgate")
 
 from perfgate.model.options import OPTIONS  # noqa: E402
-from perfgate.workload import declaration_of  # noqa: E402
+from perfgate.workload import declaration_of, holds_workloads  # noqa: E402
 
 _BEGUN = pytest.StashKey[bool]()
 """Whether all is loaded, and pytest does what it was started for."""
@@ -136,3 +138,42 @@ def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> list[
     """Leave workloads alone without `--perfgate`, whatever their names: they are no tests."""
     ours = collector.config.getoption("perfgate") or collector.config.getoption("perfgate_worker")
     return None if ours or declaration_of(obj) is None else []
+
+
+# What both sides collect
+
+
+class WorkloadModule(pytest.Module):
+    """A Python file of workloads: only functions marked `@workload` are collected, whatever their
+    names."""
+
+    def istestfunction(self, obj: object, name: str) -> bool:  # noqa: ARG002 - as pytest asks
+        """Whether an object is a workload, and declared in this file rather than imported from a
+        sister file."""
+        if declaration_of(obj) is None or not inspect.isfunction(obj):
+            return False
+        declared = inspect.unwrap(obj)
+        declared_in = Path(declared.__code__.co_filename)
+        if declared_in == self.path or not declared_in.is_relative_to(self.path.parent):
+            return True
+        # A sister that makes workloads, or is collected from nowhere, does not show them under
+        # their names.
+        sister = sys.modules.get(declared.__module__)
+        shown_there = sister is not None and any(held is obj for held in vars(sister).values())
+        return not (shown_there and holds_workloads(declared_in))
+
+    def istestclass(self, obj: object, name: str) -> bool:  # noqa: ARG002 - as pytest asks
+        """No class is a workload."""
+        return False
+
+    def collect(self) -> list[pytest.Function]:
+        """The module's workloads as the plain pytest functions that they are."""
+        return [item for item in super().collect() if isinstance(item, pytest.Function)]
+
+
+def spared_by_timeouts(item: pytest.Item) -> None:
+    """Exempt an item from pytest-timeout: a gate is several runs, each with a time limit of its
+    own."""
+    if item.config.pluginmanager.hasplugin("timeout"):
+        # In front, or a workload's own mark would win.
+        item.add_marker(pytest.mark.timeout(0), append=False)

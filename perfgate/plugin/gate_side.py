@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Generator
 from pathlib import Path
 
@@ -10,8 +11,8 @@ import pytest
 from perfgate.model.errors import PerfgateError
 from perfgate.model.note import note
 from perfgate.model.workload_file import is_script
+from perfgate.plugin import spared_by_timeouts
 from perfgate.plugin.closing import close, show
-from perfgate.plugin.collect import may_declare, spared_by_timeouts
 from perfgate.plugin.guards import clean_report, why_skipped
 from perfgate.plugin.handed_on import restore_process
 from perfgate.plugin.items import CommandCollector, GatedModule, GateShut, ScriptFile
@@ -45,9 +46,30 @@ def pytest_collect_file(
         return [CommandCollector.from_parent(parent, path=file_path)]
     if not holds_workloads(file_path):
         return []
-    is_run = is_script(file_path, state.scripts, root=root) and not may_declare(file_path)
+    is_run = is_script(file_path, state.scripts, root=root) and not _may_declare(file_path)
     kind = ScriptFile if is_run else GatedModule
     return [kind.from_parent(parent, path=file_path)]
+
+
+def _may_declare(file: Path) -> bool:
+    """Whether a file may declare workloads: it names perfgate's, or decorates a function that takes
+    steps.
+
+    A file that cannot be read may as well.
+    """
+    try:
+        text = file.read_text(encoding="utf-8")
+        tree = ast.parse(text)
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return True
+    functions = [
+        node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    return ("perfgate" in text and "workload" in text) or any(
+        function.decorator_list and argument.arg == "steps"
+        for function in functions
+        for argument in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
+    )
 
 
 @pytest.hookimpl(wrapper=True)

@@ -23,8 +23,8 @@ from perfgate.model.settings import check_budgets, first_of
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 from perfgate.model.workload_file import read_workload_file
+from perfgate.plugin import WorkloadModule
 from perfgate.plugin.closing import table
-from perfgate.plugin.collect import WorkloadModule
 from perfgate.plugin.guards import Lines
 from perfgate.plugin.handed_on import compared_options, digest
 from perfgate.plugin.state import STATE, WORKLOAD

@@ -15,7 +15,7 @@ import pytest
 from perfgate.execute import worker
 from perfgate.model.note import note
 from perfgate.model.order import Ending, Order
-from perfgate.plugin.collect import WorkloadModule, spared_by_timeouts
+from perfgate.plugin import WorkloadModule, spared_by_timeouts
 from perfgate.workload import holds_workloads
 
 ORDER = pytest.StashKey[Order]()

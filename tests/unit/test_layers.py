@@ -70,13 +70,12 @@ MODULES_MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "perfgate.workload": frozenset(),
     "perfgate.model.options": frozenset(),
     "perfgate.plugin": frozenset({"perfgate.model.options", "perfgate.workload"}),
-    "perfgate.plugin.collect": frozenset({"perfgate.workload"}),
     "perfgate.plugin.worker_side": frozenset(
         {
             "perfgate.execute.worker",
             "perfgate.model.note",
             "perfgate.model.order",
-            "perfgate.plugin.collect",
+            "perfgate.plugin",
             "perfgate.workload",
         }
     ),
