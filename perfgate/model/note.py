@@ -59,8 +59,14 @@ def note(
 
 def quoted(text: str | Note, severity: Severity = Severity.INFO) -> Note:
     """Return what was said elsewhere as a note: of a note itself, of a text the note that quotes
-    it."""
-    return text if isinstance(text, Note) else note("quoted", severity, text=text)
+    it, or says the same."""
+    if isinstance(text, Note):
+        return text
+    return note(_CODED[text], severity) if text in _CODED else note("quoted", severity, text=text)
+
+
+_CODED: Final = {"no NCCL kernels": "no-nccl"}
+"""Texts of before there were codes that are acted upon."""
 
 
 def noted(said: Coded, severity: Severity = Severity.INFO) -> Note:

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Annotated, Final, Literal
+from typing import Final, Literal
 
-from pydantic import AliasChoices, BeforeValidator, Field
+from pydantic import AliasChoices, Field
 
 from perfgate.model.machine import Conditions, gpu_title
 from perfgate.model.metric import METRICS, WAITS, Kind, Metric
@@ -31,15 +31,6 @@ NO_NCCL: Final = note("no-nccl")
 """Why NCCL's time metrics are absent where it is known that they would be 0."""
 MEMSETS = "CUDA memset"
 """The row of the memsets, in nsys's words."""
-
-
-def _reason(held: object) -> object:
-    """Recognise the one reason that is acted upon, as it was written before there were codes."""
-    return NO_NCCL if held == "no NCCL kernels" else held
-
-
-Reason = Annotated[NoteOrText, BeforeValidator(_reason)]
-"""Why a metric could not be measured."""
 
 
 OLD_KEYS: Final = MappingProxyType(dict.fromkeys(("complaints", "remarks"), "notes"))
@@ -178,7 +169,7 @@ class ProcessSample(Breakdown, Worded):
     values: Mapping[Metric, float]
     """What could be measured. A metric that could not is absent here and in `absent`, never zero.
     """
-    absent: Mapping[Metric, Reason] = {}
+    absent: Mapping[Metric, NoteOrText] = {}
     """Why a metric could not be measured."""
     window_ms: float
     """Length of the window that gaps were taken over."""
