@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from perfgate.model.errors import ActionsContextMissing, StoreFailed
 from perfgate.model.secrets import Cleaner
+from perfgate.system import git
 
 _ADDRESS: Final = r"https?://(?:[A-Za-z0-9.-]+|\[[0-9a-f:]+\])(?::[0-9]{1,5})?(?:/[\w.-]+)*/?"
 _FORMS: Final[Mapping[str, str]] = {
@@ -164,6 +165,45 @@ def first_fault(error: ValidationError) -> str:
 def is_sha(text: str) -> bool:
     """Whether a text is a commit's full name."""
     return re.fullmatch(_FORMS["GITHUB_SHA"], text) is not None
+
+
+# The branch that a change is for
+
+
+class _Group(Payload):
+    base_ref: str
+    base_sha: str
+
+
+class _Repository(Payload):
+    default_branch: str
+
+
+class _Event(Payload):
+    merge_group: _Group | None = None
+    repository: _Repository | None = None
+
+
+def base_branch(env: Mapping[str, str]) -> tuple[str | None, str | None]:
+    """The branch that a pull request or a merge queue is for, else the default one; None where none
+    is known.
+
+    And of a merge queue the commit that it has put the change on: the branch with all that waits
+    before it.
+    """
+    named, since = env.get("GITHUB_BASE_REF"), None
+    if not named:
+        try:
+            event = Context.from_env(env).event_as(_Event)
+        except ActionsContextMissing:
+            return None, None
+        if event.merge_group is not None:
+            named, since = event.merge_group.base_ref, event.merge_group.base_sha
+        elif event.repository is not None:
+            named = event.repository.default_branch
+    branch = (named or "").removeprefix("refs/heads/")
+    known = since if since is not None and is_sha(since) else None
+    return (branch if git.is_branch(branch) else None), known
 
 
 # What a step says to the runner

@@ -22,14 +22,13 @@ from typing import Final
 
 from perfgate.github.approval import labelled_head
 from perfgate.github.change import Change, compare
-from perfgate.github.context import Context, Payload, append, append_summary, is_sha
+from perfgate.github.context import Context, append, append_summary, base_branch
 from perfgate.github.inputs import INPUT, Inputs
 from perfgate.model.document import GateDocument
 from perfgate.model.document_text import read_document
 from perfgate.model.errors import (
     EXIT_OPEN,
     EXIT_SHUT,
-    ActionsContextMissing,
     PerfgateError,
     StoreFailed,
 )
@@ -359,39 +358,3 @@ def _is_approved(job: Job) -> bool:
         head = labelled_head(context)
         return head is not None and head == git.resolve(job.root, "HEAD", env=job.env)
     return False
-
-
-class _Group(Payload):
-    base_ref: str
-    base_sha: str
-
-
-class _Repository(Payload):
-    default_branch: str
-
-
-class _Event(Payload):
-    merge_group: _Group | None = None
-    repository: _Repository | None = None
-
-
-def base_branch(env: Mapping[str, str]) -> tuple[str | None, str | None]:
-    """The branch that a pull request or a merge queue is for, else the default one; None where none
-    is known.
-
-    And of a merge queue the commit that it has put the change on: the branch with all that waits
-    before it.
-    """
-    named, since = env.get("GITHUB_BASE_REF"), None
-    if not named:
-        try:
-            event = Context.from_env(env).event_as(_Event)
-        except ActionsContextMissing:
-            return None, None
-        if event.merge_group is not None:
-            named, since = event.merge_group.base_ref, event.merge_group.base_sha
-        elif event.repository is not None:
-            named = event.repository.default_branch
-    branch = (named or "").removeprefix("refs/heads/")
-    known = since if since is not None and is_sha(since) else None
-    return (branch if git.is_branch(branch) else None), known

@@ -10,6 +10,7 @@ import pytest
 from support.actions import read_outputs
 
 from perfgate.github import job, leftovers
+from perfgate.github.context import base_branch
 from perfgate.github.inputs import Inputs
 from perfgate.github.job import Job, is_scrubbed
 from perfgate.model.errors import ConfigInvalid, RepositoryUnreadable, StoreFailed
@@ -143,8 +144,8 @@ def test_the_branch_of_the_baselines_is_the_base_or_the_default_one(
     file = tmp_path / "event.json"
     file.write_text(json.dumps(event), encoding="utf-8")
     env = {"GITHUB_BASE_REF": base, "GITHUB_EVENT_PATH": str(file)}
-    assert job.base_branch(env) == (branch, None)
-    assert job.base_branch({}) == (None, None)
+    assert base_branch(env) == (branch, None)
+    assert base_branch({}) == (None, None)
 
 
 # What a runner is left with
