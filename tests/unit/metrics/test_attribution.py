@@ -65,18 +65,6 @@ range                  |-C-|
     ]
 
 
-def test_of_ranges_that_do_not_nest_the_latest_opened_is_innermost() -> None:
-    # Ranges of two NVTX domains on one thread.
-    segments = segments_of(
-        draw("""
-        range    |-----------step----------|
-        range      |---a:A---|
-        range           |---b:B---|
-        """)
-    )
-    assert labels_at(segments, [20, 25, 30, 33, 34]) == ["a:A", "b:B", "b:B", "b:B", "step"]
-
-
 @pytest.mark.parametrize("name", ["a", "z"])
 def test_of_two_ranges_with_the_same_span_the_step_is_outer_whatever_they_are_called(
     name: str,

@@ -1,4 +1,4 @@
-"""Unions, gaps and sums against slow references that count nanosecond by nanosecond."""
+"""Unions and gaps against slow references that count nanosecond by nanosecond."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfgate.metrics.intervals import FOREVER, Idle, sum_by
+from perfgate.metrics.intervals import FOREVER, Idle
 
 Interval = tuple[int, int]
 intervals = st.lists(
@@ -75,18 +75,3 @@ def test_without_intervals_everything_is_idle() -> None:
     nothing = np.empty(0, np.int64)
     assert idle.overlap_by(np.array([1]), np.array([3]), np.array([10]), 2).tolist() == [0, 7]
     assert idle.overlap_by(nothing, nothing, nothing, 2).tolist() == [0, 0]
-
-
-@given(st.lists(st.tuples(st.integers(0, 4), st.integers(-(2**40), 2**40)), max_size=30))
-def test_sums_and_maxima_by_key_are_those_of_a_loop(rows: list[tuple[int, int]]) -> None:
-    keys, values = (
-        np.array([k for k, _ in rows], np.int64),
-        np.array([v for _, v in rows], np.int64),
-    )
-    assert sum_by(keys, values, 5).tolist() == [
-        sum(v for k, v in rows if k == key) for key in range(5)
-    ]
-
-
-def test_sums_are_exact_beyond_the_precision_of_floats() -> None:
-    assert sum_by(np.array([0, 0]), np.array([2**60, 1]), 1).tolist() == [2**60 + 1]

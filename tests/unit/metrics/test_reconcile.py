@@ -10,7 +10,7 @@ from support.timelines import Op, Range, build
 
 from perfgate.metrics.check import contradictions
 from perfgate.model.note import Severity, note
-from perfgate.model.reports import KernelRow, MemTimeRow, NvtxRow, Reports
+from perfgate.model.reports import Reports
 from perfgate.model.timeline import Timeline
 
 TIMES = {
@@ -34,29 +34,11 @@ def capture() -> Timeline:
 
 
 def reports(*, kernels: int = 2, kernel_ns: int = 30, memory: int = 4, ranges: int = 4) -> Reports:
-    return Reports(
-        cuda_gpu_kern_sum=(
-            KernelRow.model_validate(
-                {**TIMES, "total_ns": kernel_ns, "count": kernels, "name": "k"}
-            ),
-        ),
-        cuda_gpu_mem_time_sum=(
-            MemTimeRow.model_validate(
-                {**TIMES, "total_ns": 16, "count": memory, "operation": "CUDA memset"}
-            ),
-        ),
-        nvtx_sum=(
-            NvtxRow.model_validate(
-                {
-                    **TIMES,
-                    "total_ns": 36,
-                    "count": ranges,
-                    "style": "PushPop",
-                    "range": "loader:load",
-                }
-            ),
-        ),
-    )
+    kern = {**TIMES, "total_ns": kernel_ns, "count": kernels, "name": "k"}
+    mem = {**TIMES, "total_ns": 16, "count": memory, "operation": "CUDA memset"}
+    nvtx = {**TIMES, "total_ns": 36, "count": ranges, "style": "PushPop", "range": "loader:load"}
+    rows = {"cuda_gpu_kern_sum": [kern], "cuda_gpu_mem_time_sum": [mem], "nvtx_sum": [nvtx]}
+    return Reports.model_validate(rows)
 
 
 def test_two_readings_that_agree_say_nothing() -> None:

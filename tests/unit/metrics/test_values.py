@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+import numpy as np
+import pytest
 from support.measuring import GRAPH_MODE, NODE_MODE, of_range, only
 from support.timelines import Call, Range, build, draw
 
 from perfgate.metrics.measure import measure
 from perfgate.model.metric import CALLED, EXPOSED, Metric
 from perfgate.model.note import note
-from perfgate.model.sample import OUTSIDE_RANGES
+from perfgate.model.sample import OUTSIDE_RANGES, ProcessSample
 
 
 def test_kernel_finishing_after_its_range_still_counts() -> None:
@@ -213,3 +217,62 @@ def test_a_driver_launch_inside_a_runtime_launch_is_one_launch() -> None:
         )
     )
     assert sample.values[Metric.LAUNCHES] == 3.0
+
+
+# --- when steps are complete, and where the GPU idles -----------------------
+
+
+def test_the_first_period_is_dropped_and_the_others_mean_taken() -> None:
+    # Completions 12, 40, 44, 50, 60: periods 28 (dropped), 4, 6, 10, which counts as 7.2.
+    sample = only(
+        build(
+            ranges=[Range(start=(end - 3) * 10**6, end=end * 10**6) for end in (12, 40, 44, 50, 60)]
+        )
+    )
+    assert sample.periods_ms == (4.0, 6.0, 10.0)
+    assert sample.values[Metric.STEP_MS] == pytest.approx(17.2 / 3)
+    assert sample.window_ms == 20.0
+
+
+def test_the_last_step_of_work_in_flight_ends_no_period_as_nothing_cuts_it_short() -> None:
+    # Each lasts 25 ms and the next begins after 10; the last one would end a period of 25.
+    starts = [10**7 * number for number in range(1, 9)]
+    for lasts, periods in ((25, 5), (9, 6)):
+        ranges = [Range(start=at, end=at + lasts * 10**6, push_pop=False) for at in starts]
+        assert only(build(ranges=ranges)).periods_ms == (10.0,) * periods
+
+
+def gaps_of(sample: ProcessSample) -> dict[str, float]:
+    """gap_ms by range."""
+    shown = {row.name: row.values[Metric.GAP_MS] for row in sample.ranges}
+    return {name: gap_ms for name, gap_ms in shown.items() if gap_ms}
+
+
+def test_the_gpu_idles_under_the_launch_of_what_was_queued_and_else_where_the_cpu_was() -> None:
+    # Before b the GPU waits for itself: b was launched while a ran. Before c it waits for the CPU.
+    as_one = only(
+        draw("""
+        range    |-fwd-|   |------load------|
+        launch    ^a^b                       ^c
+        kernel     |--a--|     |b|             |c|
+        """),
+        step=None,
+    )
+    gaps = gaps_of(as_one)
+    assert gaps == {"fwd": 1.0 + 6.0, "load": 11.0, OUTSIDE_RANGES: 3.0}
+    assert sum(gaps.values()) == as_one.values[Metric.GAP_MS]
+
+
+@pytest.mark.parametrize("correlation", [-1, 0, 1])
+def test_idle_time_that_a_migration_ends_is_the_cpus_whichever_launch_has_its_id(
+    correlation: int,
+) -> None:
+    drawn = draw("""
+        range    |-fwd-| |----host work----|
+        launch    ^a      ^b
+        kernel     |--a--| |b|
+        uvm                         |-m-|
+        """)
+    copies = dataclasses.replace(drawn.copies, correlation=np.array([correlation], np.int64))
+    sample = only(dataclasses.replace(drawn, copies=copies), step=None)
+    assert gaps_of(sample) == {"fwd": 1.0, "host work": 2.0 + 7.0}

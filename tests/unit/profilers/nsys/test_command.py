@@ -72,17 +72,24 @@ def test_profile_of_a_window_has_its_delay_and_duration_in_seconds() -> None:
     assert not [option for option in options if option.startswith("--capture")]
 
 
-def test_stats_asks_for_nanoseconds_and_bytes() -> None:
-    asked = ("nvtx_sum", "cuda_api_sum")
-    assert answers_command(NSYS, asked, rules=False, source="c.sqlite", output="report") == (
+@pytest.mark.parametrize(
+    ("rules", "asked", "words"),
+    [
+        (False, ("nvtx_sum", "cuda_api_sum"), ("--report=nvtx_sum", "--report=cuda_api_sum")),
+        (True, ("gpu_gaps:gap=0", "x"), ("--rule=gpu_gaps:gap=0", "--rule=x")),
+    ],
+)
+def test_answers_are_asked_for_in_nanoseconds_and_bytes(
+    asked: tuple[str, ...], words: tuple[str, ...], *, rules: bool
+) -> None:
+    assert answers_command(NSYS, asked, rules=rules, source="c.sqlite", output="out") == (
         "/opt/nsys",
-        "stats",
-        "--report=nvtx_sum",
-        "--report=cuda_api_sum",
+        "analyze" if rules else "stats",
+        *words,
         "--format=csv:mem=B",
         "--timeunit=nsec",
         "--force-overwrite=true",
-        "--output=report",
+        "--output=out",
         "c.sqlite",
     )
 
@@ -104,10 +111,3 @@ def test_every_report_and_rule_has_an_old_name_and_columns() -> None:
     assert OLD_NAMES.keys() == HEADERS.keys() == {*ReportName, *RuleName}
     headings = ",".join(header for its in HEADERS.values() for header in its).split(",")
     assert set(headings) == COLUMNS.keys()
-
-
-def test_analyze_asks_for_nanoseconds_and_bytes() -> None:
-    asked = ("gpu_gaps:gap=0", "x")
-    argv = answers_command(NSYS, asked, rules=True, source="a.sqlite", output="out")
-    assert argv[1:4] == ("analyze", "--rule=gpu_gaps:gap=0", "--rule=x")
-    assert {"--format=csv:mem=B", "--timeunit=nsec"} < set(argv)

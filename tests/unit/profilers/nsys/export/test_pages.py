@@ -19,7 +19,6 @@ from support.refusals import refusal
 from perfgate.metrics.measure import measure
 from perfgate.model.errors import PerfgateError
 from perfgate.profilers.nsys.export.pages import Pages
-from perfgate.profilers.nsys.export.tables import joined
 from perfgate.profilers.nsys.export.timeline import read_timeline
 
 KERNEL = "CUPTI_ACTIVITY_KIND_KERNEL"
@@ -161,13 +160,3 @@ def test_a_column_that_is_the_row_id_by_another_name(tmp_path: Path) -> None:
     chosen = "start, end, deviceId, correlationId, globalPid, demangledName"
     execute(path, f"INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL SELECT {chosen} FROM plain")
     assert read_timeline(path).kernels.start.tolist() == [3, 5]
-
-
-@given(st.lists(st.lists(st.integers(0, 1), max_size=3), max_size=4), st.integers(0, 2))
-def test_parts_of_a_table_are_one_column(parts: list[list[int]], more: int) -> None:
-    together = [one for part in parts for one in part]
-    columns = ({"process": np.array(part, np.int32)} for part in parts)
-    found = joined(columns, len(together) + more)
-    assert (found["process"].tolist() if found else []) == together
-    if found and len(set(together)) == 1:
-        assert found["process"].strides == (0,)
