@@ -3,6 +3,7 @@ know the judge."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
@@ -91,19 +92,17 @@ def by_gpu(processes: Sequence[ProcessSample]) -> tuple[ProcessSample, ...]:
     Of ranks whose numbers are not known the GPU says which is which from run to run; process ids do
     not.
     """
-    meant: dict[int | None, set[int]] = {}
+    meant: defaultdict[int | None, set[int]] = defaultdict(set)
     for device in (one for process in processes for one in process.devices):
-        meant.setdefault(device.ordinal, set()).add(device.device)
-    if any(len(its) > 1 for its in meant.values()):
-        # Without the numbers that mean different GPUs in different processes.
+        meant[device.ordinal].add(device.device)
+    # Numbers that mean different GPUs in different processes are left out.
+    if unclear := {ordinal for ordinal, its in meant.items() if len(its) > 1}:
         processes = [
             process.model_copy(
                 update={
                     "devices": tuple(
-                        device.model_copy(update={"ordinal": None})
-                        if len(meant[device.ordinal]) > 1
-                        else device
-                        for device in process.devices
+                        one.model_copy(update={"ordinal": None}) if one.ordinal in unclear else one
+                        for one in process.devices
                     )
                 }
             )
