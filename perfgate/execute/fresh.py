@@ -399,15 +399,20 @@ class FreshLab:
     def _of_batch(self, batch: Sequence[_Job], left: list[_Unit], form: Form) -> Iterator[Measured]:
         """Make some runs together, and take each that is there off what is left."""
         busy, made = self._of.busy(), self._of.make(self._wanted(batch), form)
+        read: list[tuple[_Job, Measured]] = []
         with closing(made):
             for job in batch:
                 with self._of.listener.run(self._title(job, batch)):
                     try:
-                        one = next(made)
+                        read.append((job, next(made)))
                     except PerfgateError as failed:
                         raise RunFailed(batch.index(job), failed) from failed
-                left[:1] = [left[0][1:]] if len(left[0]) > 1 else []
-                yield self._finished(job, _noting(one, busy, job.form))
+                if job.form is Form.BLOCK and job.is_reference:
+                    continue  # neither side of these counts without the other
+                for each, one in read:
+                    left[:1] = [left[0][1:]] if len(left[0]) > 1 else []
+                    yield self._finished(each, _noting(one, busy, each.form))
+                read.clear()
 
     def _how(self) -> tuple[Form, int]:
         """The form of the next runs, and how many at once."""

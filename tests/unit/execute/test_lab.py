@@ -20,6 +20,7 @@ from perfgate.execute.run import Measured
 from perfgate.execute.worktree import Worktree
 from perfgate.model.baseline import Baseline, Commit, code_digest
 from perfgate.model.errors import (
+    CaptureUnreadable,
     CodeUnproven,
     NsysCrashed,
     PerfgateError,
@@ -219,6 +220,19 @@ def test_what_was_prepared_and_is_not_asked_for_ends(tmp_path: Path) -> None:
     assert [run.value(Metric.STEP_MS) for run in (*lab.runs(1), *lab.runs(1))] == [1, 2]
     lab.close()
     assert [len(batch) for batch in of.batches] == [7, 1]
+
+
+def test_a_pair_in_blocks_of_which_one_side_cannot_be_read_is_made_again_as_a_whole(
+    tmp_path: Path,
+) -> None:
+    of = roomy(tmp_path, ahead=8)
+    of.left = [*map(measured, range(1, 5)), RunFailed(4, error(CaptureUnreadable))]
+    of.left += [(measured(6), measured(7))]
+    lab = of.of()
+    lab.prepare(*STAGES[:2], (Form.BLOCK, 1))
+    assert [run.value(Metric.STEP_MS) for run in lab.runs(1)] == [1]
+    assert [values(lab, form, 1) for form in (Form.ALONE, Form.BLOCK)] == [[(2, 3)], [(6, 7)]]
+    assert of.batches[1:] == [[f"{name}-try-2" for name in PAIRS[0]]]
 
 
 @pytest.mark.parametrize("number", [1, 3, 5])
