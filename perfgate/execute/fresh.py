@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
@@ -233,6 +234,8 @@ class FreshLab:
         self._baseline = baseline
         self._against = of.asked.against
         self._folders = self._taken = 0
+        self._named: Counter[str] = Counter()
+        """Runs that were started, by what their folders are called."""
         self._pairs = dict.fromkeys(Form, 0)
         self._last_alone: Run | None = None
         """The candidate's last one that was not in blocks."""
@@ -436,7 +439,9 @@ class FreshLab:
                 self._folders += 1
                 job.folder = f"run-{self._folders}"
             job.tries += 1
-            folder = job.folder if job.tries == 1 else f"{job.folder}-try-{job.tries}"
+            self._named[job.folder] += 1  # also of one that was started before, and not wanted
+            named = self._named[job.folder]
+            folder = job.folder if named == 1 else f"{job.folder}-try-{named}"
             context = self._other.context if job.is_reference else self._of.context
             made.append(Wanted(context=context, workload=workload, folder=self._folder / folder))
         for place, job in enumerate(batch):

@@ -235,6 +235,19 @@ def test_a_pair_in_blocks_of_which_one_side_cannot_be_read_is_made_again_as_a_wh
     assert of.batches[1:] == [[f"{name}-try-2" for name in PAIRS[0]]]
 
 
+def test_pairs_that_are_started_a_second_time_have_folders_of_their_own(tmp_path: Path) -> None:
+    of = roomy(tmp_path, ahead=8)
+    of.left = [measured(n) for n in range(1, 10)]
+    lab = of.of()
+    lab.prepare(*STAGES)
+    list(lab.runs(1))
+    list(lab.runs(1))  # whose count is to confirm that of the first
+    lab.prepare(*STAGES[1:])
+    list(lab.pairs(Form.ALONE, 1))
+    made = [name for batch in of.batches for name in batch]
+    assert len(set(made)) == len(made)
+
+
 @pytest.mark.parametrize("number", [1, 3, 5])
 def test_who_fails_that_was_started_ahead_fails_in_its_own_stage(
     tmp_path: Path, number: int
