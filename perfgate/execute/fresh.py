@@ -239,6 +239,8 @@ class FreshLab:
         self._pairs = dict.fromkeys(Form, 0)
         self._last_alone: Run | None = None
         """The candidate's last one that was not in blocks."""
+        self._chosen: int | None = None
+        """Steps of the first run, which chose their number where none is declared."""
         self._coming: _Coming | None = None
         self._failed_ahead: PerfgateError | None = None
         """Why runs are not started together any more."""
@@ -425,6 +427,8 @@ class FreshLab:
         form, most = how_to_run(
             self._workload, self._of.context.machine, (*blessed, *own), asked=asked
         )
+        if self._known_steps is None:
+            most = 1  # the others take as many steps as the first one chooses
         return (form, most) if self._failed_ahead is None else (Form.ALONE, 1)
 
     def _wanted(self, batch: Sequence[_Job]) -> list[Wanted]:
@@ -466,6 +470,7 @@ class FreshLab:
             made = self._take(made)
             if job.form is not Form.BLOCK:
                 self._last_alone = made.run
+        self._chosen = self._chosen or BlessedRun.of(made.run).steps
         self._of.listener.done(self._title(job, [job]), made.run)
         return made
 
@@ -492,12 +497,13 @@ class FreshLab:
 
     @property
     def _known_steps(self) -> int | None:
-        """Steps of a run; None where its first run is still to choose."""
+        """Steps of a run; None where its first run, of either side, is still to choose."""
         if self._workload.steps is not None:
             return self._workload.steps
-        blessed = () if self._baseline is None else self._baseline.runs
-        own = () if self._last_alone is None else (BlessedRun.of(self._last_alone),)
-        return next((run.steps for run in (*blessed, *own) if run.steps), None)
+        # Of one that declared how many, nobody has chosen them.
+        chose = self._baseline is not None and self._baseline.parameters.get("steps") == "auto"
+        blessed = self._baseline.runs if self._baseline is not None and chose else ()
+        return next((run.steps for run in blessed if run.steps), self._chosen)
 
     @property
     def _steps_in_blocks(self) -> int:

@@ -206,10 +206,32 @@ def test_later_runs_take_as_many_steps_as_the_first_chose(tmp_path: Path) -> Non
     (_pair,) = lab.pairs(Form.BLOCK, 1)
     chosen = records.run().processes[0].steps
     assert of.steps == [None, chosen, 360]
-    blessed = Prepared(tmp_path, records.baseline([{Metric.STEP_MS: 12.34}]))
-    blessed.left = [measured()]
-    (_,) = blessed.of(records.workload().model_copy(update={"steps": None})).runs(1)
-    assert blessed.steps == [blessed.baseline.runs[0].steps if blessed.baseline else None]
+
+
+@pytest.mark.parametrize(("declared", "taken"), [("auto", 60), ("60", None)])
+def test_it_takes_as_many_steps_as_the_baselines_runs_chose(
+    tmp_path: Path, declared: str, taken: int | None
+) -> None:
+    baseline = records.baseline([{Metric.STEP_MS: 12.34}])
+    (occasion,) = baseline.occasions
+    (run,) = occasion.runs
+    occasion = occasion.model_copy(update={"runs": (run.model_copy(update={"steps": 60}),)})
+    parameters = {**baseline.parameters, "steps": declared}
+    update = {"occasions": (occasion,), "parameters": parameters}
+    of = Prepared(tmp_path, baseline.model_copy(update=update))
+    of.left = [measured()]
+    (_,) = of.of(records.workload().model_copy(update={"steps": None})).runs(1)
+    assert of.steps == [taken]
+
+
+@pytest.mark.parametrize("form", [None, Form.PAIR])
+def test_the_first_run_of_either_side_chooses_for_all(tmp_path: Path, form: Form | None) -> None:
+    of = roomy(tmp_path, ahead=4)
+    of.left = [measured(n) for n in range(1, 5)]
+    lab = of.of(records.workload().model_copy(update={"steps": None}))
+    made = list(lab.runs(4)) if form is None else list(lab.pairs(form, 2))
+    assert len(made) == (4 if form is None else 2)
+    assert of.steps == [None, records.run().processes[0].steps]
 
 
 def test_what_was_prepared_and_is_not_asked_for_ends(tmp_path: Path) -> None:
