@@ -241,6 +241,8 @@ class FreshLab:
         """The candidate's last one that was not in blocks."""
         self._chosen: int | None = None
         """Steps of the first run, which chose their number where none is declared."""
+        self._taken_in_blocks: int | None = None
+        """Steps of a side of the last pair in blocks, and of all further ones."""
         self._coming: _Coming | None = None
         self._failed_ahead: PerfgateError | None = None
         """Why runs are not started together any more."""
@@ -387,7 +389,8 @@ class FreshLab:
         while left:
             form, most = self._how()
             stage = left[0][0].asked
-            batch = _first_of(left if self._mixes else _asked_as(stage, left), most)
+            mixes = self._mixes and self._known_step_ms is not None
+            batch = _first_of(left if mixes else _asked_as(stage, left), most)
             in_blocks = batch[0].form is Form.BLOCK
             if in_blocks and form is Form.ALONE:
                 form = Form.EARLY  # both sides of a pair are alive at once in any case
@@ -439,6 +442,7 @@ class FreshLab:
         longer = alone.model_copy(update={"steps": self._steps_in_blocks})
         for job in batch:
             workload = longer if job.form is Form.BLOCK else alone
+            job.steps = workload.steps
             if not job.folder:
                 self._folders += 1
                 job.folder = f"run-{self._folders}"
@@ -470,6 +474,8 @@ class FreshLab:
             made = self._take(made)
             if job.form is not Form.BLOCK:
                 self._last_alone = made.run
+        if job.form is Form.BLOCK:
+            self._taken_in_blocks = job.steps
         self._chosen = self._chosen or BlessedRun.of(made.run).steps
         self._of.listener.done(self._title(job, [job]), made.run)
         return made
@@ -507,7 +513,8 @@ class FreshLab:
 
     @property
     def _steps_in_blocks(self) -> int:
-        return max(steps_in_blocks(self._known_step_ms), self._known_steps or 0)
+        asked = max(steps_in_blocks(self._known_step_ms), self._known_steps or 0)
+        return self._taken_in_blocks or asked
 
     def _failed_in_blocks(self, failed: PerfgateError) -> PerfgateError:
         """A workload's failure in blocks, with what may be behind it: data for as many turns as are
@@ -616,6 +623,7 @@ class _Job:
     """Of a pair in blocks, as its reference's side says."""
     folder: str = ""
     tries: int = 0
+    steps: int | None = None
 
 
 _Unit = tuple[_Job, ...]

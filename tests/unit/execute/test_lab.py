@@ -161,11 +161,16 @@ TOGETHER = ["run-1", "reference-alone", "run-2"]
 PAIRS = [["interleaved-reference-1", "run-3"], ["interleaved-reference-2", "run-4"]]
 
 
-def roomy(folder: Path, *, ahead: int) -> Prepared:
-    of = Prepared(folder)
+def roomy(folder: Path, *, ahead: int, baseline: Baseline | None = None) -> Prepared:
+    of = Prepared(folder, baseline)
     settings = of.asked.settings.model_copy(update={"ahead": ahead})
     of.asked = replace(of.asked, settings=settings)
     return of
+
+
+def known_step() -> Baseline:
+    """A baseline that says how long a step takes."""
+    return records.baseline([{Metric.STEP_MS: 12.34}])
 
 
 def settled(lab: FreshLab) -> list[float]:
@@ -186,7 +191,7 @@ def settled(lab: FreshLab) -> list[float]:
 def test_what_was_prepared_is_started_together_as_far_as_there_is_room(
     tmp_path: Path, ahead: int, batches: list[list[str]]
 ) -> None:
-    of = roomy(tmp_path, ahead=ahead)
+    of = roomy(tmp_path, ahead=ahead, baseline=known_step())
     sides = [measured(n) for n in range(1, 8)]
     for batch in batches:
         taken, sides = sides[: len(batch)], sides[len(batch) :]
@@ -195,6 +200,24 @@ def test_what_was_prepared_is_started_together_as_far_as_there_is_room(
     lab.prepare(*STAGES)
     assert settled(lab) == [1, 3, 5, 7]
     assert of.batches == batches
+
+
+def test_blocks_are_not_started_before_it_is_known_how_long_a_step_takes(tmp_path: Path) -> None:
+    of = roomy(tmp_path, ahead=8)
+    of.left = [measured(500.0), measured(500.0), (measured(), measured())]
+    lab = of.of()
+    lab.prepare((Form.ALONE, 1), (Form.BLOCK, 1))
+    assert [len(list(lab.pairs(form, 1))) for form in (Form.ALONE, Form.BLOCK)] == [1, 1]
+    assert of.made[-1] == "interleaved-reference-1 | run-2: reference 30"
+
+
+def test_all_pairs_in_blocks_take_equally_many_steps(tmp_path: Path) -> None:
+    of = roomy(tmp_path, ahead=1, baseline=known_step())
+    of.left = [(measured(), measured()), measured(25.0), (measured(), measured())]
+    lab = of.of()
+    lab.prepare((Form.BLOCK, 1), (None, 1))
+    assert len([*lab.pairs(Form.BLOCK, 1), *lab.runs(1), *lab.pairs(Form.BLOCK, 1)]) == 3
+    assert [made.rpartition(" ")[2] for made in of.made] == ["360", "run-2", "360"]
 
 
 def test_later_runs_take_as_many_steps_as_the_first_chose(tmp_path: Path) -> None:
@@ -235,7 +258,7 @@ def test_the_first_run_of_either_side_chooses_for_all(tmp_path: Path, form: Form
 
 
 def test_what_was_prepared_and_is_not_asked_for_ends(tmp_path: Path) -> None:
-    of = roomy(tmp_path, ahead=8)
+    of = roomy(tmp_path, ahead=8, baseline=known_step())
     of.left = [measured(n) for n in range(1, 6)]
     lab = of.of()
     lab.prepare(*STAGES)
@@ -247,7 +270,7 @@ def test_what_was_prepared_and_is_not_asked_for_ends(tmp_path: Path) -> None:
 def test_a_pair_in_blocks_of_which_one_side_cannot_be_read_is_made_again_as_a_whole(
     tmp_path: Path,
 ) -> None:
-    of = roomy(tmp_path, ahead=8)
+    of = roomy(tmp_path, ahead=8, baseline=known_step())
     of.left = [*map(measured, range(1, 5)), RunFailed(4, error(CaptureUnreadable))]
     of.left += [(measured(6), measured(7))]
     lab = of.of()
@@ -258,7 +281,7 @@ def test_a_pair_in_blocks_of_which_one_side_cannot_be_read_is_made_again_as_a_wh
 
 
 def test_pairs_that_are_started_a_second_time_have_folders_of_their_own(tmp_path: Path) -> None:
-    of = roomy(tmp_path, ahead=8)
+    of = roomy(tmp_path, ahead=8, baseline=known_step())
     of.left = [measured(n) for n in range(1, 10)]
     lab = of.of()
     lab.prepare(*STAGES)
@@ -274,7 +297,7 @@ def test_pairs_that_are_started_a_second_time_have_folders_of_their_own(tmp_path
 def test_who_fails_that_was_started_ahead_fails_in_its_own_stage(
     tmp_path: Path, number: int
 ) -> None:
-    of = roomy(tmp_path, ahead=8)
+    of = roomy(tmp_path, ahead=8, baseline=known_step())
     of.left = [RunFailed(number, error(WorkloadFailed)), measured(1)]
     lab = of.of()
     lab.prepare(*STAGES)
