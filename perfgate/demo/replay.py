@@ -171,6 +171,7 @@ class _Recorded:
 
     forms: frozenset[Form] = frozenset()
     revision = commit = ""
+    started = 0
 
     def __init__(
         self, manifest: Manifest, recording: Recording, captures: Path, folder: Path

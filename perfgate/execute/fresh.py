@@ -244,6 +244,7 @@ class FreshLab:
         self._taken_in_blocks: int | None = None
         """Steps of a side of the last pair in blocks, and of all further ones."""
         self._coming: _Coming | None = None
+        self.started = 0
         self._failed_ahead: PerfgateError | None = None
         """Why runs are not started together any more."""
         self._mixes = True
@@ -318,6 +319,7 @@ class FreshLab:
         if self._coming is not None:
             self._coming.made.close()
             self._coming = None
+        self.started = 0
 
     def runs(self, number: int) -> Generator[Run]:
         """Make runs of the candidate, as many of them started together as there is room for."""
@@ -398,6 +400,7 @@ class FreshLab:
             try:
                 yield from self._of_batch(batch, left, form)
             except RunFailed as failed:
+                self.started = 0
                 job = batch[failed.number]
                 if job.asked == stage:
                     self._try_again(job, failed.error, is_alone=is_alone)
@@ -408,6 +411,7 @@ class FreshLab:
         """Make some runs together, and take each that is there off what is left."""
         busy, made = self._of.busy(), self._of.make(self._wanted(batch), form)
         read: list[tuple[_Job, Measured]] = []
+        self.started = len(batch)
         with closing(made):
             for job in batch:
                 with self._of.listener.run(self._title(job, batch)):
@@ -419,6 +423,7 @@ class FreshLab:
                     continue  # neither side of these counts without the other
                 for each, one in read:
                     left[:1] = [left[0][1:]] if len(left[0]) > 1 else []
+                    self.started -= 1
                     yield self._finished(each, _noting(one, busy, each.form))
                 read.clear()
 

@@ -91,6 +91,10 @@ class Lab(Protocol):
     def commit(self) -> str:
         """Its SHA; likewise."""
 
+    @property
+    def started(self) -> int:
+        """Runs of what was prepared that are started, and were not taken yet."""
+
     def prepare(self, *asked: Asked) -> None:
         """Know what will be asked for next, to start runs of several stages together; they need not
         all be asked for."""

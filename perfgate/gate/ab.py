@@ -73,7 +73,8 @@ def by_pairs(
         needed = underway.spent + 2 * plan.fewest_to_fail
         why = note("no-runs-for-pairs", runs=policy.max_runs, needed=needed)
         raise SideUnavailable(why, has_remedy=True)
-    if not underway.may_spend(2 * first + plan.alone_runs):
+    to_start = 2 * first + plan.alone_runs - underway.lab.started
+    if to_start > 0 and not underway.may_spend(to_start):
         raise SideUnavailable(note("no-time-for-pairs", pairs=first), has_remedy=True)
     underway.lab.prepare(*_asked(plan, form, first))
     try:

@@ -257,6 +257,20 @@ def test_the_first_run_of_either_side_chooses_for_all(tmp_path: Path, form: Form
     assert of.steps == [None, records.run().processes[0].steps]
 
 
+def test_it_is_known_how_many_runs_are_started_and_were_not_taken(tmp_path: Path) -> None:
+    of = roomy(tmp_path, ahead=6, baseline=known_step())
+    of.left = [measured(n) for n in range(1, 6)]
+    lab = of.of()
+    lab.prepare(*STAGES)
+    assert lab.started == 0
+    list(lab.runs(1))
+    assert lab.started == 4
+    list(lab.pairs(Form.ALONE, 1))
+    assert lab.started == 2
+    lab.close()
+    assert lab.started == 0
+
+
 def test_what_was_prepared_and_is_not_asked_for_ends(tmp_path: Path) -> None:
     of = roomy(tmp_path, ahead=8, baseline=known_step())
     of.left = [measured(n) for n in range(1, 6)]

@@ -42,7 +42,7 @@ from perfgate.model.machine import Gpu, Machine
 from perfgate.model.metric import GATED_TIMES, Metric
 from perfgate.model.note import Severity, note, quoted
 from perfgate.model.outcome import Outcome
-from perfgate.model.sample import Run
+from perfgate.model.sample import Form, Run
 from perfgate.model.settings import Policy
 from perfgate.model.verdict import ABRun, Stage
 
@@ -538,6 +538,15 @@ def test_runs_alone_are_within_the_budget_of_time_as_well() -> None:
     )
     assert asked[:2] == [1 + 2 + 2 * 3, 2 + 2 * 3]
     assert blocks.asked == []
+
+
+def test_pairs_that_were_started_with_the_first_run_take_no_more_time() -> None:
+    blocks = Pairs(noisy_runs(0), noisy_runs(0))
+    lab = PreparedLab(
+        made=noisy_runs(0), by_form={Form.BLOCK: blocks}, machine=records.machine(), started=8
+    )
+    check(expect(noisy_baseline()), lab, Policy(), affords=lambda _runs, _seconds: False)
+    assert blocks.asked[:1] == [3]
 
 
 @pytest.mark.behaviour
