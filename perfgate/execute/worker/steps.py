@@ -138,7 +138,7 @@ class MeasuredSteps:
         """
         self._refuse_strayed()
         if self._started:
-            raise StepsMisused("steps-twice", turns=self.turns, declared=len(self))
+            raise StepsMisused("steps-twice", turns=self.turns, declared=self._declared)
         self._started = True
         loop = self._loop()
         # Held weakly: a loop that is left drops its iterator, which then closes the range and the
@@ -206,6 +206,11 @@ class MeasuredSteps:
         """Why the other side of the A/B run, or the gate, is not to be waited for any more,
         whatever the workload made of that."""
         return next((one.abandoned for one in self._waits_for if one.abandoned), None)
+
+    @property
+    def _declared(self) -> int:
+        """Turns of the loop; at least so many while their number is still to be chosen."""
+        return self._warmup + (self._steps or FEWEST_STEPS)
 
     @property
     def _waits_for(self) -> list[Handover]:
@@ -306,7 +311,7 @@ class MeasuredSteps:
             return
         if self.abandoned is not None:
             raise self.abandoned
-        declared = self._warmup + (self._steps or 1)
+        declared = self._declared
         if self.turns == declared:
             # zip(data, steps) with data for exactly all turns, and zip(steps, data) with data for
             # one turn less, look the same from here, and so does one call of next() a turn. In the
@@ -318,7 +323,7 @@ class MeasuredSteps:
                 turns=self.turns,
                 declared=declared,
                 warmup=self._warmup,
-                steps=self._steps or 1,
+                steps=self._steps or FEWEST_STEPS,
             )
         if self._strayed[0]:
             raise StepsStrayed

@@ -88,6 +88,20 @@ def test_a_loop_without_a_number_of_steps_takes_what_is_worth_a_process(
     assert len(turns) == len(steps) == steps.turns == 10 + number
 
 
+@pytest.mark.usefixtures("no_driver")
+def test_a_loop_that_ends_before_its_number_of_steps_is_chosen_is_refused(calls: list[str]) -> None:
+    nvtx = FakeNvtx(calls)
+    steps = MeasuredSteps(
+        steps=None, warmup=10, profiled=True, find_torch=lambda: None, find_nvtx=lambda: nvtx
+    )
+    next(iter(steps))
+    with pytest.raises(StepsMisused) as twice:
+        iter(steps)
+    with pytest.raises(StepsMisused) as left:
+        steps.check()
+    assert [one.value.why.code for one in (twice, left)] == ["steps-twice", "steps-left"]
+
+
 # Loops that are left
 
 
