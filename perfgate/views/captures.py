@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from statistics import median
 
-from perfgate.model.baseline import Baseline, Result
+from perfgate.model.baseline import Baseline, BlessedRun, Result
 from perfgate.model.errors import (
     CaptureUnreadable,
 )
@@ -87,18 +87,18 @@ def baseline_results(store: Store, result: Result, baseline: Baseline) -> list[K
 def typical_capture(folder: Path, workload: Workload, runs: Sequence[Run]) -> Capture | None:
     """The kept export of the run whose step time is nearest the median of all."""
     at_hand = [
-        (run.value(Metric.STEP_MS) or 0.0, path)
+        (run.value(Metric.STEP_MS) or 0.0, path, BlessedRun.of(run).steps)
         for run in runs
         if run.folder is not None and (path := folder / run.folder / "capture-0.sqlite").is_file()
     ]
     if not at_hand:
         return None
-    middle = median(step for step, _ in at_hand)
-    _, nearest = min(at_hand, key=lambda one: abs(one[0] - middle))
+    middle = median(step for step, _, _ in at_hand)
+    _, nearest, taken = min(at_hand, key=lambda one: abs(one[0] - middle))
     return Capture(
         export=nearest,
         step=workload.step,
         is_pattern=workload.form == "command",
         warmup=workload.warmup if workload.skips_warmup else 0,
-        steps=workload.steps,
+        steps=workload.steps or taken,  # as many as it chose where none are declared
     )

@@ -19,6 +19,7 @@ from perfgate.model.secrets import Cleaner
 from perfgate.model.settings import Settings
 from perfgate.model.verdict import ABRun
 from perfgate.store import KeptResult, Store
+from perfgate.views.captures import typical_capture
 from perfgate.views.pages import Paths, document_of, page_of
 
 CAPTURE = Path(__file__).parents[2] / "golden" / "data" / "mlp-h200-nsys2024.2.3.sqlite.xz"
@@ -64,6 +65,14 @@ def kept_result(paths: Paths, *, drawn: bool = True, **more: object) -> KeptResu
         result = result.model_copy(update=update)
     paths.store.results.save(result, folder)
     return KeptResult(folder=folder, result=result)
+
+
+def test_of_a_loop_that_chose_its_number_of_steps_so_many_are_looked_at(paths: Paths) -> None:
+    workload = records.workload().model_copy(update={"steps": None})
+    kept = kept_result(paths)
+    capture = typical_capture(kept.folder, workload, kept.result.runs)
+    assert capture is not None
+    assert capture.steps == kept.result.runs[0].processes[0].steps
 
 
 def blessed(paths: Paths, result: Result) -> None:
