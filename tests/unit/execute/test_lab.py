@@ -271,6 +271,20 @@ def test_it_is_known_how_many_runs_are_started_and_were_not_taken(tmp_path: Path
     assert lab.started == 0
 
 
+def test_where_the_other_commit_does_not_run_alone_either_runs_are_started_together(
+    tmp_path: Path,
+) -> None:
+    of = roomy(tmp_path, ahead=4, baseline=known_step())
+    failed = error(WorkloadFailed)
+    of.left = [RunFailed(0, failed), failed, measured(), measured()]
+    lab = of.of()
+    with pytest.raises(WorktreeFailed):
+        list(lab.pairs(Form.PAIR, 2))
+    assert len(list(lab.runs(2))) == 2
+    assert [len(batch) for batch in of.batches] == [4, 1, 2]
+    assert lab.notes == ()
+
+
 def test_what_was_prepared_and_is_not_asked_for_ends(tmp_path: Path) -> None:
     of = roomy(tmp_path, ahead=8, baseline=known_step())
     of.left = [measured(n) for n in range(1, 6)]
