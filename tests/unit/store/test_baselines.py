@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from support import records
 from support.stored import SLUG, refusal, written
+from syrupy.assertion import SnapshotAssertion
 
 from perfgate.model.baseline import Baseline
 from perfgate.model.errors import BaselineMissing, BaselineUnreadable, StoreFailed
@@ -18,9 +19,13 @@ from perfgate.model.note import Note
 from perfgate.store import ListedBaseline, Store, baseline_text
 
 
-def code_of(listed: ListedBaseline) -> str:
+def error_of(listed: ListedBaseline) -> BaselineUnreadable:
     assert isinstance(listed.found, BaselineUnreadable)
-    return listed.found.code
+    return listed.found
+
+
+def code_of(listed: ListedBaseline) -> str:
+    return error_of(listed).code
 
 
 def test_saved_baseline_is_loaded_again(store: Store, tmp_path: Path) -> None:
@@ -31,15 +36,19 @@ def test_saved_baseline_is_loaded_again(store: Store, tmp_path: Path) -> None:
     assert store.baselines.load(SLUG, "mlp") == baseline
 
 
-def test_a_baseline_under_any_name_can_be_looked_at(store: Store, tmp_path: Path) -> None:
+def test_a_baseline_under_any_name_can_be_looked_at(
+    store: Store, tmp_path: Path, snapshot: SnapshotAssertion
+) -> None:
     theirs = tmp_path / "theirs.json"
     with pytest.raises(BaselineMissing) as missing:
         store.baselines.read(theirs)
-    assert missing.value.fields == {"path": "theirs.json"}
+    assert missing.value.code == "baseline-not-there"
+    assert str(missing.value) == snapshot
     theirs.write_text("")
     with pytest.raises(BaselineUnreadable) as broken:
         store.baselines.read(theirs)
-    assert (broken.value.code, broken.value.fields["workload"]) == ("baseline-broken", "WORKLOAD")
+    assert broken.value.code == "baseline-broken"
+    assert str(broken.value) == snapshot
     theirs.write_text(baseline_text(records.baseline(name="resnet")))
     assert store.baselines.read(theirs) == records.baseline(name="resnet")
 
@@ -56,13 +65,16 @@ def test_no_broken_baseline_is_overwritten(store: Store) -> None:
     assert path.read_text() == "<<<<<<< HEAD\n"
 
 
-def test_only_the_baseline_that_was_compared_with_is_replaced(store: Store) -> None:
+def test_only_the_baseline_that_was_compared_with_is_replaced(
+    store: Store, snapshot: SnapshotAssertion
+) -> None:
     old, theirs, mine = (records.baseline(reason=reason) for reason in ("old", "theirs", "mine"))
 
     def refused(replacing: Baseline | None) -> str:
         with pytest.raises(StoreFailed) as caught:
             store.baselines.save(mine, replacing=replacing)
         assert caught.value.code == "baseline-changed-meanwhile"
+        assert str(caught.value) == snapshot
         what = caught.value.fields["what"]
         assert isinstance(what, Note)
         return what.code
@@ -105,12 +117,13 @@ def test_unrounded_predecessor_is_recognised(store: Store) -> None:
 
 
 def test_file_in_the_place_of_the_baselines_folder_is_reported(
-    store: Store, tmp_path: Path
+    store: Store, tmp_path: Path, snapshot: SnapshotAssertion
 ) -> None:
     (tmp_path / "baselines").write_text("")
     with pytest.raises(StoreFailed) as caught:
         store.baselines.save(records.baseline(), replacing=None)
     assert caught.value.code == "disk-file-in-the-way"
+    assert str(caught.value) == snapshot
     with pytest.raises(BaselineUnreadable) as unlisted:
         store.baselines.listed()
     assert unlisted.value.code == "baseline-not-readable"
@@ -168,7 +181,9 @@ def test_a_link_in_a_baselines_place_is_neither_replaced_nor_written_through(
     assert shared.read_text() == text
 
 
-def test_one_in_the_folder_of_another_machine_is_listed_with_its_error(store: Store) -> None:
+def test_one_in_the_folder_of_another_machine_is_listed_with_its_error(
+    store: Store, snapshot: SnapshotAssertion
+) -> None:
     path = store.baselines.save(records.baseline(), replacing=None)
     there = store.baselines.path("nvidia-h100", "mlp")
     there.parent.mkdir()
@@ -178,6 +193,7 @@ def test_one_in_the_folder_of_another_machine_is_listed_with_its_error(store: St
     (entry,) = store.baselines.listed(at_home=True)
     assert (entry.slug, entry.workload) == ("nvidia-h100", "mlp")
     assert code_of(entry) == "baseline-in-wrong-folder"
+    assert str(error_of(entry)) == snapshot
 
 
 def test_a_file_that_bears_no_name_is_listed_with_its_error(store: Store) -> None:

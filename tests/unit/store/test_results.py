@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from support import records
 from support.stored import SLUG, failing
+from syrupy.assertion import SnapshotAssertion
 
 from perfgate.model.baseline import Result
 from perfgate.model.errors import ResultMissing, ResultUnreadable, StoreFailed
@@ -136,25 +137,33 @@ LONG["runs"][2]["wall_s"] = "long"
             },
         ),
     ],
+    ids=["empty", "newer", "a text for a number"],
 )
 def test_what_is_no_whole_result_is_refused(
-    store: Store, tmp_path: Path, content: str, code: str, fields: dict[str, object]
+    store: Store,
+    tmp_path: Path,
+    content: str,
+    code: str,
+    fields: dict[str, object],
+    snapshot: SnapshotAssertion,
 ) -> None:
     (tmp_path / "result.json").write_text(content)
     with pytest.raises(ResultUnreadable) as caught:
         store.results.load(tmp_path)
     assert (caught.value.code, caught.value.fields) == (code, {"path": "result.json", **fields})
+    assert str(caught.value) == snapshot
 
 
 def test_a_folder_in_its_place_is_no_result_and_without_one_there_is_none(
-    store: Store, tmp_path: Path
+    store: Store, tmp_path: Path, snapshot: SnapshotAssertion
 ) -> None:
     (tmp_path / "result.json").mkdir()
     with pytest.raises(ResultUnreadable) as caught:
         store.results.load(tmp_path)
     assert caught.value.code == "result-not-readable"
-    with pytest.raises(ResultMissing):
+    with pytest.raises(ResultMissing) as missing:
         store.results.load(tmp_path / "nowhere.json")
+    assert str(missing.value) == snapshot
 
 
 def test_20_results_stay_and_the_captures_of_2(store: Store) -> None:
