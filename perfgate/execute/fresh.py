@@ -496,7 +496,7 @@ class FreshLab:
         elif is_alone or not isinstance(failed, WorkloadFailed | NsysCrashed):
             if job.form is Form.BLOCK:
                 failed = self._failed_in_blocks(failed)
-            elif is_alone:
+            if is_alone:
                 self._failed_ahead = None  # others alive next to it are not why it failed
             raise self._failed_there(failed) if job.is_reference else failed
         if not is_alone:

@@ -104,7 +104,7 @@ class Prepared(Laboratory):
                 yield self._one(one)
             return
         if wanted[0].blocks is not None:
-            there, here = wanted
+            there, here, *_ = wanted
             assert there.blocks is not None
             begins = "reference" if there.blocks.begins else "candidate"
             steps = here.workload.steps
@@ -271,17 +271,18 @@ def test_it_is_known_how_many_runs_are_started_and_were_not_taken(tmp_path: Path
     assert lab.started == 0
 
 
+@pytest.mark.parametrize("form", [Form.PAIR, Form.BLOCK])
 def test_where_the_other_commit_does_not_run_alone_either_runs_are_started_together(
-    tmp_path: Path,
+    tmp_path: Path, form: Form
 ) -> None:
     of = roomy(tmp_path, ahead=4, baseline=known_step())
     failed = error(WorkloadFailed)
-    of.left = [RunFailed(0, failed), failed, measured(), measured()]
+    of.left = [RunFailed(0, failed), RunFailed(0, failed), measured(), measured()]
     lab = of.of()
     with pytest.raises(WorktreeFailed):
-        list(lab.pairs(Form.PAIR, 2))
+        list(lab.pairs(form, 2))
     assert len(list(lab.runs(2))) == 2
-    assert [len(batch) for batch in of.batches] == [4, 1, 2]
+    assert [len(batch) for batch in of.batches] == [4, 2 if form is Form.BLOCK else 1, 2]
     assert lab.notes == ()
 
 
