@@ -432,12 +432,14 @@ class FreshLab:
         blessed = () if self._baseline is None else self._baseline.runs
         own = () if self._last is None else (BlessedRun.of(self._last.run),)
         asked = self._workload.ahead or self._of.asked.settings.ahead
+        if self._failed_ahead is not None:
+            asked = 1
         form, most = how_to_run(
             self._workload, self._of.context.machine, (*blessed, *own), asked=asked
         )
         if self._known_steps is None:
             most = 1  # the others take as many steps as the first one chooses
-        return (form, most) if self._failed_ahead is None else (Form.ALONE, 1)
+        return form, most
 
     def _wanted(self, batch: Sequence[_Job]) -> list[Wanted]:
         """Folders for one more try of some runs, and what each is to do."""

@@ -79,6 +79,7 @@ class Prepared(Laboratory):
         self.made: list[str] = []
         self.batches: list[list[str]] = []
         self.steps: list[int | None] = []
+        self.forms: list[Form] = []
         self.waiting: Note | None = None
         self.tree: Worktree | None = None
         self.baseline = baseline
@@ -97,6 +98,7 @@ class Prepared(Laboratory):
         return replace(self.context, root=self.folder / "checkout", tree=self.tree)
 
     def make(self, wanted: Sequence[Wanted], form: Form) -> Generator[Measured]:
+        self.forms.append(form)
         self.steps.append(wanted[0].workload.steps)
         self.batches.append([one.folder.name for one in wanted])
         if wanted[-1].blocks is not None and wanted[0].blocks is None:
@@ -284,6 +286,20 @@ def test_where_the_other_commit_does_not_run_alone_either_runs_are_started_toget
     assert len(list(lab.runs(2))) == 2
     assert [len(batch) for batch in of.batches] == [4, 2 if form is Form.BLOCK else 1, 2]
     assert lab.notes == ()
+
+
+@pytest.mark.parametrize("graphs", [0, 1])
+def test_runs_with_graphs_are_held_as_before_where_those_that_were_alive_at_once_failed(
+    tmp_path: Path, graphs: int
+) -> None:
+    blessed = records.baseline([{Metric.STEP_MS: 12.34, Metric.GRAPH_LAUNCHES: graphs}] * 3)
+    runs = tuple(run.model_copy(update={"form": Form.EARLY}) for run in blessed.runs)
+    of = Prepared(tmp_path, records.in_one_occasion(blessed, runs=runs))
+    of.asked = replace(of.asked, settings=of.asked.settings.model_copy(update={"ahead": 2}))
+    of.left = [RunFailed(0, error(WorkloadFailed)), measured(), measured()]
+    assert len(list(of.of().runs(2))) == 2
+    alone = Form.EARLY if graphs else Form.ALONE
+    assert of.forms == [Form.EARLY, alone, alone]
 
 
 def test_what_was_prepared_and_is_not_asked_for_ends(tmp_path: Path) -> None:
