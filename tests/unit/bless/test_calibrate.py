@@ -187,6 +187,12 @@ def test_what_was_blessed_counts_once_even_if_it_is_kept_as_well() -> None:
     assert found.results == 1
 
 
+def test_a_result_whose_folder_was_copied_is_one_repeat() -> None:
+    own, other = records.result(Outcome.NO_BASELINE), later(30)
+    assert sizes(blessed(), own, other, own, other) == [5, 3]
+    assert repeats(blessed(), [own, other, own, other]).results == 1
+
+
 def test_results_joined_into_one_occasion_are_each_known_again() -> None:
     blessed_steps = (12.30, 12.32, 12.34, 12.31, 12.33, 12.35)
     results = [

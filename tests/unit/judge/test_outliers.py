@@ -94,3 +94,10 @@ def test_slow_runs_hide_nothing_where_the_other_side_has_as_many(
 ) -> None:
     slow = Slow(candidate=np.asarray(candidate), other=np.asarray(other), candidates=8, others=8)
     assert bool(slow.hides_nothing(chance=chance)) is hides
+
+
+def test_slow_runs_of_two_stages_are_counted_together() -> None:
+    three = Slow(candidate=np.asarray(1), other=np.asarray(0), candidates=3, others=5)
+    twelve = Slow(candidate=np.asarray(2), other=np.asarray(1), candidates=12, others=12)
+    both = three + twelve
+    assert (int(both.candidate), int(both.other), both.candidates, both.others) == (3, 1, 15, 17)

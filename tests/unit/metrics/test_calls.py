@@ -31,6 +31,7 @@ COUNTED = CallKind.LAUNCH | CallKind.GRAPH_LAUNCH | CallKind.SYNC
         ("cuEventSynchronize", CallKind.SYNC),
         ("cudaMemcpy_v3020", CallKind.SYNC),
         ("cuMemcpyDtoH_v2", CallKind.SYNC),
+        ("cuMemcpyDtoH_v2_ptds", CallKind.SYNC),  # suffixes go in any order
         ("cuMemcpy", CallKind.SYNC),
         ("cuMemcpyHtoA_v2", CallKind.SYNC),
         ("cuMemcpyAtoH_v2", CallKind.SYNC),
