@@ -102,6 +102,11 @@ def sayable(read: object) -> Note | None:
     return found if say.is_sayable(found) else None
 
 
+def known(read: Note) -> Note:
+    """Return a note as it is read, its code as a quotation where its words are not known here."""
+    return read if say.is_sayable(read) else quoted(read.code, read.severity)
+
+
 class Worded(Record):
     """A record that is written with the words of its notes next to them, for readers of no codes.
 

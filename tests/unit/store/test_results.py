@@ -15,8 +15,9 @@ from syrupy.assertion import SnapshotAssertion
 
 from perfgate.model.baseline import Result
 from perfgate.model.errors import ResultMissing, ResultUnreadable, StoreFailed
-from perfgate.model.note import note
+from perfgate.model.note import Severity, note, quoted
 from perfgate.store import Store
+from perfgate.words import say
 
 
 def kept(store: Store, result: Result, *, slug: str = SLUG) -> Path:
@@ -152,6 +153,24 @@ def test_what_is_no_whole_result_is_refused(
         store.results.load(tmp_path)
     assert (caught.value.code, caught.value.fields) == (code, {"path": "result.json", **fields})
     assert str(caught.value) == snapshot
+
+
+def test_what_another_perfgate_noted_of_a_run_is_shown_by_its_code(
+    store: Store, tmp_path: Path
+) -> None:
+    content = json.loads(records.result().model_dump_json())
+    said = {"code": "of-another-perfgate", "severity": "invalid"}
+    gpu = {"uuid": "x", "samples": 1, "throttled": [said], "information": [said]}
+    content["runs"][1] |= {"notes": [said], "conditions": {"gpus": [gpu]}}
+    process = content["runs"][1]["processes"][0]
+    process |= {"notes": [said], "absent": {"nccl_ms": said}}
+    (tmp_path / "result.json").write_text(json.dumps(content))
+    run = store.results.load(tmp_path).runs[1]
+    shown = quoted("of-another-perfgate", Severity.INVALID)
+    (found,), (its,) = run.processes, run.conditions.gpus
+    assert [*run.notes, *found.notes, *found.absent.values()] == [shown] * 3
+    assert [*its.throttled, *its.information] == [shown] * 2
+    assert [*map(say.fact, run.conditions.invalid)] == ["GPU x was throttled (of-another-perfgate)"]
 
 
 def test_a_folder_in_its_place_is_no_result_and_without_one_there_is_none(
