@@ -3,7 +3,8 @@ nothing.
 
 ```
 lab.py          what a gate sees of it              fresh.py        fresh runs of this machine
-run.py          one run, phase by phase             pair.py         both sides at once, in blocks
+planned.py      what is still to be made            ahead.py        runs that are started together
+room.py         how many of them                    run.py          one run, phase by phase
 context.py      what runs share                     pairing.py      what the sides' blocks differ by
 
 command.py      the worker's command line           environment.py  the variables of its processes

@@ -10,7 +10,6 @@ Recorded and prepared runs come from a `Laboratory` that overrides `look`, `busy
 from __future__ import annotations
 
 import math
-import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -22,7 +21,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final, TypeVar
 
-from perfgate.execute.ahead import RunFailed, Wanted, in_blocks, measure_ahead
+from perfgate.execute.ahead import RunFailed, Wanted, measure_ahead
 from perfgate.execute.context import RunContext, at_commit
 from perfgate.execute.lab import (
     NOT_MEASURED_BY,
@@ -33,6 +32,16 @@ from perfgate.execute.lab import (
     Listener,
     Pair,
     blessed_at,
+)
+from perfgate.execute.planned import (
+    PlannedRun,
+    Unit,
+    asked_as,
+    first_of,
+    pair_in_blocks,
+    pair_of,
+    steps_in_blocks,
+    steps_of_a_block,
 )
 from perfgate.execute.provenance import is_as_blessed, prove_apart
 from perfgate.execute.room import how_to_run
@@ -60,17 +69,6 @@ from perfgate.system import git
 IDLE_PATIENCE_S: Final = 10.0
 """How long a GPU may take to become idle before a run: the driver's load figures fade within a
 second."""
-BLOCK_STEPS: Final = 10
-MOST_BLOCKS: Final = 45
-BLOCKS_S: Final = 4.5
-"""Of a pair in blocks: steps of a block, blocks of a side at most, and seconds that they may take.
-
-On hosts with other work nearly all that pairs differ by is noise of their blocks, of which 15 left
-1.3 to 1.9 %; on a quiet one half of it is, and as much belongs to the two processes
-(`benchmarks/host-noise`, and `benchmarks/ahead` on another: 10 blocks 1.8 %, 20 1.3, 45 0.8).
-"""
-SHORT_BLOCK_MS: Final = 50.0
-"""Blocks of more steps, of a loop that declares more than so many blocks hold, are no longer."""
 
 
 T = TypeVar("T")
@@ -355,16 +353,16 @@ class FreshLab:
             if self._coming is coming and (left or not coming.asked):
                 self.close()
 
-    def _units(self, form: Form | None, number: int) -> list[_Unit]:
+    def _units(self, form: Form | None, number: int) -> list[Unit]:
         """What is made together if there is room: each run of the candidate, or both of a pair."""
         after = self._taken if form is None else self._pairs[form]
         planned = after + number
         if form is None:
             return [
-                (_Job(title=f"run {index + 1} of {planned}", form=Form.ALONE),)
+                (PlannedRun(title=f"run {index + 1} of {planned}", form=Form.ALONE),)
                 for index in range(after, planned)
             ]
-        return [_pair(form, index, planned) for index in range(after, planned)]
+        return [pair_of(form, index, planned) for index in range(after, planned)]
 
     # Runs of either side
 
@@ -381,7 +379,7 @@ class FreshLab:
             self.environment = made.environment
         return made
 
-    def _made(self, units: Sequence[_Unit]) -> Generator[Measured]:
+    def _made(self, units: Sequence[Unit]) -> Generator[Measured]:
         """Make runs of either side in their order, as many ahead as there is room for.
 
         Where some fail that are alive at once, each unit is made again by itself; so is one in
@@ -392,7 +390,7 @@ class FreshLab:
             form, most = self._how()
             stage = left[0][0].asked
             mixes = self._mixes and self._known_step_ms is not None
-            batch = _first_of(left if mixes else _asked_as(stage, left), most)
+            batch = first_of(left if mixes else asked_as(stage, left), most)
             in_blocks = batch[0].form is Form.BLOCK
             if in_blocks and form is Form.ALONE:
                 form = Form.EARLY  # both sides of a pair are alive at once in any case
@@ -407,10 +405,12 @@ class FreshLab:
                 else:
                     self._mixes = False  # its own stage says what that means
 
-    def _of_batch(self, batch: Sequence[_Job], left: list[_Unit], form: Form) -> Iterator[Measured]:
+    def _of_batch(
+        self, batch: Sequence[PlannedRun], left: list[Unit], form: Form
+    ) -> Iterator[Measured]:
         """Make some runs together, and take each that is there off what is left."""
         busy, made = self._of.busy(), self._of.make(self._wanted(batch), form)
-        read: list[tuple[_Job, Measured]] = []
+        read: list[tuple[PlannedRun, Measured]] = []
         self.started = len(batch)
         with closing(made):
             for job in batch:
@@ -441,7 +441,7 @@ class FreshLab:
             most = 1  # the others take as many steps as the first one chooses
         return form, most
 
-    def _wanted(self, batch: Sequence[_Job]) -> list[Wanted]:
+    def _wanted(self, batch: Sequence[PlannedRun]) -> list[Wanted]:
         """Folders for one more try of some runs, and what each is to do."""
         made: list[Wanted] = []
         steps = self._known_steps
@@ -463,14 +463,14 @@ class FreshLab:
             if job.form is Form.BLOCK and job.is_reference:
                 there, here = made[place : place + 2]
                 steps = steps_of_a_block(self._known_step_ms, self._steps_in_blocks)
-                made[place : place + 2] = _in_blocks((there, here), job, steps)
+                made[place : place + 2] = pair_in_blocks((there, here), job, steps)
         return made
 
-    def _title(self, job: _Job, batch: Sequence[_Job]) -> str:
+    def _title(self, job: PlannedRun, batch: Sequence[PlannedRun]) -> str:
         title = f"{job.title}, {self._other.shown}" if job.is_reference else job.title
         return title if len(batch) == 1 else f"{title} ({len(batch)} started together)"
 
-    def _finished(self, job: _Job, made: Measured) -> Measured:
+    def _finished(self, job: PlannedRun, made: Measured) -> Measured:
         """A run of either side that was made, held to what it is to be."""
         failed = self._failed_ahead
         if failed is not None and not self.notes and not isinstance(failed, NsysCrashed):
@@ -487,7 +487,7 @@ class FreshLab:
         self._of.listener.done(self._title(job, [job]), made.run)
         return made
 
-    def _try_again(self, job: _Job, failed: PerfgateError, *, is_alone: bool) -> None:
+    def _try_again(self, job: PlannedRun, failed: PerfgateError, *, is_alone: bool) -> None:
         """Take in how one of a batch failed, what is left of which is made again.
 
         Raises:
@@ -619,26 +619,6 @@ class FreshLab:
         return Pair(reference=there.run, candidate=here.run, cores=(_cores(there), _cores(here)))
 
 
-@dataclass(kw_only=True)
-class _Job:
-    """One run of either side that is still to be made."""
-
-    title: str
-    form: Form
-    asked: Form | None = None
-    """As what it was asked for."""
-    is_reference: bool = False
-    candidate_begins: bool = False
-    """Of a pair in blocks, as its reference's side says."""
-    folder: str = ""
-    tries: int = 0
-    steps: int | None = None
-
-
-_Unit = tuple[_Job, ...]
-"""Those that belong together."""
-
-
 @dataclass
 class _Coming:
     """What was prepared, and is started by the first that is asked for of it."""
@@ -646,74 +626,6 @@ class _Coming:
     asked: tuple[Asked, ...]
     """Stages that are still to be asked for."""
     made: Generator[Measured]
-
-
-def _asked_as(stage: Form | None, units: Sequence[_Unit]) -> list[_Unit]:
-    return [unit for unit in units if unit[0].asked == stage]
-
-
-def _first_of(units: Sequence[_Unit], most: int) -> list[_Job]:
-    """The first of them, as many as there is room for; the two of a pair in blocks in any case."""
-    batch = list(units[0])
-    if batch[0].form is not Form.BLOCK:
-        batch = batch[: max(most, 1)]
-    for unit in units[1:]:
-        if len(batch) + len(unit) > most:
-            break
-        batch += unit
-    return batch
-
-
-def _pair(form: Form, index: int, planned: int) -> tuple[_Job, _Job]:
-    """Both runs of a pair: the candidate's first in every second one, so that drift hits both.
-
-    In blocks they are made at once, and the order is that of their first blocks.
-    """
-    title = f"pair {index + 1} of {planned}"
-    match form:
-        case Form.ALONE:
-            title, folder = "alone", "reference-alone"
-        case Form.BLOCK:
-            title, folder = f"{title}, in blocks", f"interleaved-reference-{index + 1}"
-        case _:
-            folder = f"reference-{index + 1}"
-    candidate_begins = index % 2 == 1
-    reference = _Job(
-        title=title,
-        form=form,
-        asked=form,
-        is_reference=True,
-        folder=folder,
-        candidate_begins=candidate_begins,
-    )
-    candidate = _Job(title=f"{title}, candidate", form=form, asked=form)
-    if candidate_begins and form is not Form.BLOCK:
-        return candidate, reference
-    return reference, candidate
-
-
-def _in_blocks(
-    sides: tuple[Wanted, Wanted], reference: _Job, block_steps: int
-) -> tuple[Wanted, Wanted]:
-    """Both sides of a pair as they are made in blocks, on the last core."""
-    return in_blocks(
-        sides,
-        candidate_begins=reference.candidate_begins,
-        block_steps=block_steps,
-        core=max(os.sched_getaffinity(0)),
-    )
-
-
-def steps_of_a_block(step_ms: float | None, steps: int) -> int:
-    """How many steps a block has, of so many that a side takes."""
-    most = BLOCK_STEPS if not step_ms else math.ceil(SHORT_BLOCK_MS / step_ms)
-    return max(BLOCK_STEPS, min(math.ceil(steps / MOST_BLOCKS), most))
-
-
-def steps_in_blocks(step_ms: float | None) -> int:
-    """How many steps a side takes, in whole blocks and at least three of them."""
-    blocks = MOST_BLOCKS if not step_ms else int(BLOCKS_S * 1000 / step_ms / BLOCK_STEPS)
-    return BLOCK_STEPS * min(max(blocks, 3), MOST_BLOCKS)
 
 
 def _cores(made: Measured) -> float | None:

@@ -13,8 +13,9 @@ from support import records
 
 from perfgate.execute.ahead import RunFailed, Wanted
 from perfgate.execute.context import RunContext
-from perfgate.execute.fresh import FreshLab, Laboratory, steps_in_blocks, steps_of_a_block
+from perfgate.execute.fresh import FreshLab, Laboratory
 from perfgate.execute.lab import Against, Invocation, blessed_at
+from perfgate.execute.planned import steps_in_blocks, steps_of_a_block
 from perfgate.execute.provenance import ImportLog
 from perfgate.execute.run import Measured
 from perfgate.execute.worktree import Worktree
