@@ -100,7 +100,12 @@ def workload(
         )
     if steps != "auto":
         _check_int("steps", steps, minimum=3)
-    _check_int("warmup", warmup, minimum=AUTO_WARMUP if steps == "auto" else 0)
+    _check_int("warmup", warmup, minimum=0)
+    if steps == "auto" and warmup < AUTO_WARMUP:
+        raise ValueError(
+            f"@workload: warmup is {warmup}, expected at least {AUTO_WARMUP} "
+            'for steps="auto", by which it is chosen.'
+        )
     if ahead is not None:
         _check_int("ahead", ahead, minimum=1)
     if timeout_s is not None and (

@@ -111,7 +111,7 @@ WRONG_VALUES: list[tuple[dict[str, Any], type[Exception], str]] = [
     (
         {"steps": "auto", "warmup": 9},
         ValueError,
-        "@workload: warmup is 9, expected at least 10.",
+        '@workload: warmup is 9, expected at least 10 for steps="auto", by which it is chosen.',
     ),
     ({"steps": 30.0}, TypeError, "@workload: steps is 30.0, expected a whole number."),
     ({"steps": True}, TypeError, "@workload: steps is True, expected a whole number."),
