@@ -19,7 +19,8 @@ BLOCKS_S: Final = 4.5
 
 On hosts with other work nearly all that pairs differ by is noise of their blocks, of which 15 left
 1.3 to 1.9 %; on a quiet one half of it is, and as much belongs to the two processes
-(`benchmarks/host-noise`, and `benchmarks/ahead` on another: 10 blocks 1.8 %, 20 1.3, 45 0.8).
+(`benchmarks/host-noise`; `benchmarks/ahead`: by three pairs on another, 10
+blocks left 1.8 %, 20 left 1.3 and 45 left 0.8).
 """
 SHORT_BLOCK_MS: Final = 50.0
 """Blocks of more steps, of a loop that declares more than so many blocks hold, are no longer."""

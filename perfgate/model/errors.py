@@ -151,7 +151,7 @@ class RevisionMissing(PerfgateError):
 
 
 class WorktreeFailed(PerfgateError):
-    """A commit that could not be checked out beside the project, or not be made ready to run
+    """A commit that could not be checked out next to the project, or not be made ready to run
     there.
     """
 

@@ -1,4 +1,4 @@
-"""What the HTML page of a gate is made of: the gate, and beside each verdict what was measured and
+"""What the HTML page of a gate is made of: the gate, and next to each verdict what was measured and
 one step drawn (times in it are microseconds from where it begins)."""
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class SideDifference(Record):
 
 
 class PageWorkload(Record):
-    """One workload: its verdict, and whatever is known beside it; what is not known is left out of
+    """One workload: its verdict, and whatever is known besides; what is not known is left out of
     the page."""
 
     verdict: Verdict

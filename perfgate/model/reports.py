@@ -184,8 +184,8 @@ class Placing(Record):
 
 
 class RuleChange(Record):
-    """What one rule finds under one range, per step of a process, beside what it found on the other
-    side."""
+    """What one rule finds under one range, per step of a process, next to what it found on the
+    other side."""
 
     rule: RuleName
     range: str
@@ -196,7 +196,7 @@ class RuleChange(Record):
 
 
 class RuleChanges(Record):
-    """What nsys's rules find in a capture, beside what they found in another."""
+    """What nsys's rules find in a capture, next to what they found in another."""
 
     rows: tuple[RuleChange, ...] = ()
     """By rule, then by time, descending."""

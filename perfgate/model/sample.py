@@ -242,7 +242,7 @@ class Run(Worded):
 
     @property
     def invalid(self) -> tuple[Note, ...]:
-        """What makes it INVALID beside its conditions."""
+        """What makes it INVALID besides its conditions."""
         return tuple(one for one in self.notes if one.severity is Severity.INVALID)
 
     def value(self, metric: Metric) -> float | None:

@@ -176,7 +176,7 @@ _LIKE_TOKEN: Final = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])|.{16}", re.DOTALL)
 _DOTS_BEHIND: Final = ("...", "…", "[...", "<...")
 _DOTS_BEFORE: Final = ("...", "…", "...]", "...>")
 """What stands around the part of a text that was cut."""
-_BESIDE: Final = 40
+_NEXT_TO: Final = 40
 """Characters that are looked at for that."""
 _PARTS: Final = re.compile(
     r"(?i:\b[\w-]*(?:password|pwd|secret|key|token|bearer|basic|sig))"
@@ -447,13 +447,13 @@ def _is_cut(text: str, start: int, end: int, *, is_head: bool) -> bool:
     """Whether a part of a text is a secret's whose rest is left out: where dots say so, or a line
     ends next to what looks like a token's part."""
     if is_head:
-        beside = text[end : end + _BESIDE].lstrip(_AROUND)
-        has_dots = beside.startswith(_DOTS_BEHIND)
-        is_at_end = not beside or beside[0] == "\n"
+        rest = text[end : end + _NEXT_TO].lstrip(_AROUND)
+        has_dots = rest.startswith(_DOTS_BEHIND)
+        is_at_end = not rest or rest[0] == "\n"
     else:
-        beside = text[max(start - _BESIDE, 0) : start].rstrip(_AROUND)
-        has_dots = beside.endswith(_DOTS_BEFORE)
-        is_at_end = not beside or beside[-1] == "\n"
+        rest = text[max(start - _NEXT_TO, 0) : start].rstrip(_AROUND)
+        has_dots = rest.endswith(_DOTS_BEFORE)
+        is_at_end = not rest or rest[-1] == "\n"
     return has_dots or (is_at_end and _LIKE_TOKEN.match(text[start:end]) is not None)
 
 

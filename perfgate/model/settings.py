@@ -29,7 +29,7 @@ class GraphTrace(StrEnum):
 
 
 class ABForm(StrEnum):
-    """How another commit and the candidate are run beside one another."""
+    """How another commit and the candidate are run next to one another."""
 
     AUTO = "auto"
     """Alternately, or interleaved where alternate runs differ too much to show the budget."""
@@ -62,8 +62,8 @@ class Settings(Record):
     time_budget_s: float | None = Field(default=None, gt=0)
     """Seconds that a whole gate may take; what does not fit is INCONCLUSIVE or NOT_MEASURED."""
     ab_run: ABForm = Field(default=ABForm.AUTO, validation_alias=AliasChoices("ab_run", "duet"))
-    """How the baseline's commit is run again beside the candidate where stored values do not settle
-    a gate."""
+    """How the baseline's commit is run again next to the candidate where stored values do not
+    settle a gate."""
     ab_setup: tuple[str, ...] = Field(
         default=(), validation_alias=AliasChoices("ab_setup", "duet_setup")
     )

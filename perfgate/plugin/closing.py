@@ -1,4 +1,4 @@
-"""How a gate ends under pytest: what it comes to beside pytest's own exit status, its files, and
+"""How a gate ends under pytest: what it comes to besides pytest's own exit status, its files, and
 what the terminal shows of it."""
 
 from __future__ import annotations
