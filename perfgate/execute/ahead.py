@@ -10,6 +10,7 @@ measures as one.
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import threading
@@ -32,6 +33,7 @@ from perfgate.execute.run import (
     OtherSideEnded,
     Ran,
     conditions_of,
+    noting_busy,
     ordered,
 )
 from perfgate.execute.worker.handover import DONE, READY, TURN
@@ -39,7 +41,7 @@ from perfgate.machine import Sampler, Span
 from perfgate.machine.processes import Marked
 from perfgate.model.errors import ConfigInvalid, PerfgateError, WorkloadFailed
 from perfgate.model.machine import Conditions
-from perfgate.model.note import note
+from perfgate.model.note import Note, note
 from perfgate.model.order import RUN_COOKIE, Blocks
 from perfgate.model.sample import Form
 from perfgate.model.workload import Workload
@@ -115,43 +117,82 @@ class _CalledOff(Exception):
     """Another run has failed, or nobody wants this one any more."""
 
 
-def measure_ahead(wanted: Sequence[Wanted], form: Form) -> Generator[Measured]:
-    """Start runs together, let them measure one after another, and return them in that order.
+class Batch(Iterator[Measured]):
+    """Runs that are started together, and measure one after another once somebody asks for them.
 
-    Both sides of a pair in blocks, one behind the other, measure at the same time. Whoever wants no
-    more of them closes the iterator, which ends the others.
-
-    Raises:
-        RunFailed: one of them came to nothing; the others have been ended.
+    Returns them in that order. Both sides of a pair in blocks, one behind the other, measure at the
+    same time. Whoever wants no more of them closes it, which ends the others. `busy` waits for a
+    GPU on which nothing else works, by the batch's mark; `then` is called when the last of them has
+    measured, while they end and are read.
     """
-    began, batch = time.monotonic(), uuid4().hex
-    with ExitStack() as held:
-        runs: list[_Held] = []
-        for number, one in enumerate(wanted):
-            try:
-                runs.append(held.enter_context(_holding(one, form, batch, of=len(wanted))))
-            except PerfgateError as failed:
-                raise RunFailed(number, failed) from failed
-        for one_side, other_side in pairwise(runs):
-            one_side.pair_with(other_side)
-        pool = held.enter_context(_pool(runs))
-        with Sampler(wanted[0].context.machine.gpus, run_id=batch) as sampler:
+
+    def __init__(
+        self,
+        wanted: Sequence[Wanted],
+        form: Form,
+        *,
+        busy: Callable[[str], Note | None] = lambda _mark: None,
+        then: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._mark, self._busy, self._then = uuid4().hex, busy, then
+        self._held, self._runs = ExitStack(), list[_Held]()
+        self._refused: RunFailed | None = None
+        self._measured = self._measure()
+        try:
+            for one in wanted:
+                self._runs.append(self._held.enter_context(_holding(one, form, self._mark)))
+        except PerfgateError as refused:
+            self._refused = RunFailed(len(self._runs), refused)
+        except BaseException:
+            self.close()
+            raise
+        else:
+            for one_side, other_side in pairwise(self._runs):
+                one_side.pair_with(other_side)
+            self._pool = self._held.enter_context(_pool(self._runs))
+            for run in self._runs:
+                run.ran = self._pool.submit(run.one.run, on_tick=run.tick)
+
+    def __next__(self) -> Measured:
+        """What the next of them measured.
+
+        Raises:
+            RunFailed: one of them came to nothing; the others have been ended.
+        """
+        return next(self._measured)
+
+    def close(self) -> None:
+        """End those that are not through."""
+        self._measured.close()
+        self._held.close()
+
+    def _measure(self) -> Generator[Measured]:
+        with self._held:
+            if self._refused is not None:
+                raise self._refused
+            runs, began = self._runs, time.monotonic()
             for run in runs:
-                run.ran = pool.submit(run.one.run, on_tick=run.tick)
-            _take_windows(runs)
-        for run in runs:
-            run.say(DONE)
-        read = [
-            pool.submit(run.measured, conditions_of(run.one.context, sampler, run.turn))
-            for run in runs
-        ]
-        for number, measured in enumerate(read):
-            try:
-                made = measured.result()
-            except PerfgateError as failed:
-                raise RunFailed(number, failed) from failed
-            share_s = (time.monotonic() - began) / len(runs)
-            yield replace(made, run=made.run.model_copy(update={"wall_s": share_s}))
+                run.time()
+            for run in runs:
+                run.wait_for(READY, runs)
+            busy = self._busy(self._mark)
+            context = runs[0].one.context
+            with Sampler(context.machine.gpus, run_id=self._mark, joins=True) as sampler:
+                _take_windows(runs)
+            for run in runs:
+                run.say(DONE)
+            read = [
+                self._pool.submit(run.measured, conditions_of(context, sampler, run.turn))
+                for run in runs
+            ]
+            self._then()
+            for number, measured in enumerate(read):
+                try:
+                    made = noting_busy(measured.result(), busy)
+                except PerfgateError as failed:
+                    raise RunFailed(number, failed) from failed
+                share_s = (time.monotonic() - began) / len(runs)
+                yield replace(made, run=made.run.model_copy(update={"wall_s": share_s}))
 
 
 def _take_windows(runs: Sequence[_Held]) -> None:
@@ -160,8 +201,6 @@ def _take_windows(runs: Sequence[_Held]) -> None:
     Raises:
         RunFailed: one ended before that, or those that are to wait do something.
     """
-    for run in runs:
-        run.wait_for(READY, runs)
     for run in runs:
         run.processes = Marked(run.one.spec.env[RUN_COOKIE].rpartition(":")[2])
     for number, run in enumerate(runs):
@@ -257,8 +296,9 @@ class _Held:
         self._says = os.open(one.hold.own, os.O_RDWR | os.O_NONBLOCK)
         self._poll = select.poll()
         self._poll.register(self._hears, select.POLLIN)
-        self._worked_s, self._since = 0.0, time.monotonic()
-        self._waits = False
+        self._worked_s, self._since = 0.0, 0.0
+        self._waits = True
+        """For the gate: at first until it looks after what was started."""
         self._heard: list[bytes] = []
 
     def pair_with(self, other: _Held) -> None:
@@ -278,9 +318,13 @@ class _Held:
         os.close(self._hears)
         os.close(self._says)
 
+    def time(self) -> None:
+        """Count from now on how long it works."""
+        self._since, self._waits = time.monotonic(), False
+
     def say(self, word: bytes) -> None:
         """Let it go on."""
-        self._since, self._waits = time.monotonic(), False
+        self.time()
         os.write(self._says, word)
 
     def wait_for(self, word: bytes, runs: Sequence[_Held]) -> None:
@@ -327,8 +371,8 @@ class _Held:
 
 
 @contextmanager
-def _holding(wanted: Wanted, form: Form, batch: str, *, of: int) -> Iterator[_Held]:
-    """One run of a batch of so many, with its folder, for as long as the block lasts."""
+def _holding(wanted: Wanted, form: Form, batch: str) -> Iterator[_Held]:
+    """One run of a batch, with its folder, for as long as the block lasts."""
     made = ordered(
         wanted.context,
         wanted.workload,
@@ -339,8 +383,7 @@ def _holding(wanted: Wanted, form: Form, batch: str, *, of: int) -> Iterator[_He
     )
     with made as one:
         # What counts is what it works for; `tick` looks after that.
-        limit_s = one.spec.timeout_s * (of + 1)
-        held = _Held(replace(one, spec=replace(one.spec, timeout_s=limit_s)))
+        held = _Held(replace(one, spec=replace(one.spec, timeout_s=math.inf)))
         try:
             yield held
         finally:

@@ -21,7 +21,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final, TypeVar
 
-from perfgate.execute.ahead import RunFailed, Wanted, measure_ahead
+from perfgate.execute.ahead import Batch, RunFailed, Wanted
 from perfgate.execute.context import RunContext, at_commit
 from perfgate.execute.lab import (
     NOT_MEASURED_BY,
@@ -45,7 +45,7 @@ from perfgate.execute.planned import (
 )
 from perfgate.execute.provenance import is_as_blessed, prove_apart
 from perfgate.execute.room import how_to_run
-from perfgate.execute.run import TRIES, Measured, measure_run
+from perfgate.execute.run import TRIES, Measured, measure_run, noting_busy
 from perfgate.execute.side_environment import declared_there
 from perfgate.machine import read_machine, wait_until_idle
 from perfgate.model.baseline import Baseline, BlessedRun, code_digest
@@ -83,10 +83,15 @@ class Laboratory:
         listener: Listener,
         *,
         time_left_s: Callable[[], float] = lambda: math.inf,
+        at_end: Callable[[], None] = lambda: None,
     ) -> None:
         self.asked = of
         self.listener = listener
+        self.at_end = at_end
+        """Called while the last runs that a workload has asked for end and are read."""
         self._time_left_s = time_left_s
+        self.standing: FreshLab | None = None
+        """Whose first runs are started, and not asked for yet."""
         # By commit. What failed once is not tried again for the next workload.
         self._checkouts: dict[str, RunContext | PerfgateError] = {}
         self._commits: dict[str, str | PerfgateError] = {}
@@ -105,17 +110,22 @@ class Laboratory:
         options = trace_options(graph_trace=settings.cuda_graph_trace)
         return tool, read_machine(env, nsys=str(tool.version), nsys_options=options)
 
-    def busy(self) -> Note | None:
-        """Wait for an idle GPU, and note what keeps it busy if it does not become so."""
-        return wait_until_idle(self.context.machine.gpus, IDLE_PATIENCE_S)
+    def busy(self, run_id: str = "") -> Note | None:
+        """Wait for a GPU that only a run's own processes are on, and note what keeps it busy if it
+        does not become so."""
+        return wait_until_idle(self.context.machine.gpus, IDLE_PATIENCE_S, run_id=run_id)
 
-    def make(self, wanted: Sequence[Wanted], form: Form) -> Generator[Measured]:
-        """Make one run, or some that are started together."""
+    def make(
+        self, wanted: Sequence[Wanted], form: Form, then: Callable[[], None] = lambda: None
+    ) -> Generator[Measured] | Batch:
+        """One run, which is made when it is asked for, or some, which are started at once."""
         if form is Form.ALONE:
-            (one,) = wanted
-            yield measure_run(one.context, one.workload, one.folder)
-        else:
-            yield from measure_ahead(wanted, form)
+            return self._alone(*wanted)
+        return Batch(wanted, form, busy=self.busy, then=then)
+
+    def _alone(self, one: Wanted) -> Generator[Measured]:
+        busy = self.busy()
+        yield noting_busy(measure_run(one.context, one.workload, one.folder), busy)
 
     # The same for all
 
@@ -242,6 +252,8 @@ class FreshLab:
         self._taken_in_blocks: int | None = None
         """Steps of a side of the last pair in blocks, and of all further ones."""
         self._coming: _Coming | None = None
+        self._batch: _Started | None = None
+        """What is started, and was not asked for yet."""
         self.started = 0
         self._failed_ahead: PerfgateError | None = None
         """Why runs are not started together any more."""
@@ -306,17 +318,28 @@ class FreshLab:
             return
         self.close()
         try:
-            _ = self._other
+            _ = any(form is not None for form, _ in asked) and self._other
         except PerfgateError:
             return  # whoever asks for it hears why
         units = [unit for form, number in asked for unit in self._units(form, number)]
-        self._coming = _Coming(asked, self._made(units))
+        self._coming = _Coming(asked, units, self._made(units))
+
+    def stand_by(self, *asked: Asked) -> None:
+        """Prepare what will be asked for, and start the first of it where that can wait."""
+        self.prepare(*asked)
+        form, _ = self._how()
+        if self._coming is not None and self._coming.left and form is not Form.ALONE:
+            self._batch = self._start(self._coming.left)
+            self._of.standing = self
 
     def close(self) -> None:
         """End what was started and is not wanted any more."""
         if self._coming is not None:
             self._coming.made.close()
             self._coming = None
+        if self._batch is not None:
+            self._batch.made.close()
+            self._batch = None
         self.started = 0
 
     def runs(self, number: int) -> Generator[Run]:
@@ -341,9 +364,8 @@ class FreshLab:
         if self._coming is None or self._coming.asked[:1] != ((form, number),):
             self.close()
             units = self._units(form, number)
-            self._coming = _Coming(((form, number),), self._made(units))
-        coming = self._coming
-        coming.asked = coming.asked[1:]
+            self._coming = _Coming(((form, number),), units, self._made(units))
+        coming = self._coming = replace(self._coming, asked=self._coming.asked[1:])
         left = number if form is None else 2 * number
         try:
             for made in islice(coming.made, left):
@@ -379,52 +401,55 @@ class FreshLab:
             self.environment = made.environment
         return made
 
-    def _made(self, units: Sequence[Unit]) -> Generator[Measured]:
-        """Make runs of either side in their order, as many ahead as there is room for.
+    def _made(self, left: list[Unit]) -> Generator[Measured]:
+        """Make what is left of runs of either side, as many ahead as there is room for.
 
         Where some fail that are alive at once, each unit is made again by itself; so is one in
         which nsys broke down.
         """
-        left = list(units)
         while left:
-            form, most = self._how()
-            stage = left[0][0].asked
-            mixes = self._mixes and self._known_step_ms is not None
-            batch = first_of(left if mixes else asked_as(stage, left), most)
-            in_blocks = batch[0].form is Form.BLOCK
-            if in_blocks and form is Form.ALONE:
-                form = Form.EARLY  # both sides of a pair are alive at once in any case
-            is_alone = len(batch) == (2 if in_blocks else 1)
+            batch, self._batch = self._batch or self._start(left), None
+            self._of.standing = None
             try:
-                yield from self._of_batch(batch, left, form)
+                yield from self._of_batch(batch, left)
             except RunFailed as failed:
                 self.started = 0
-                job = batch[failed.number]
-                if job.asked == stage:
-                    self._try_again(job, failed.error, is_alone=is_alone)
+                job = batch.jobs[failed.number]
+                if job.asked == batch.jobs[0].asked:
+                    self._try_again(job, failed.error, is_alone=batch.is_alone)
                 else:
                     self._mixes = False  # its own stage says what that means
 
-    def _of_batch(
-        self, batch: Sequence[PlannedRun], left: list[Unit], form: Form
-    ) -> Iterator[Measured]:
-        """Make some runs together, and take each that is there off what is left."""
-        busy, made = self._of.busy(), self._of.make(self._wanted(batch), form)
+    def _start(self, left: Sequence[Unit]) -> _Started:
+        """Start as many of them as there is room for."""
+        form, most = self._how()
+        mixes = self._mixes and self._known_step_ms is not None
+        jobs = first_of(left if mixes else asked_as(left[0][0].asked, left), most)
+        if jobs[0].form is Form.BLOCK and form is Form.ALONE:
+            form = Form.EARLY  # both sides of a pair are alive at once in any case
+        if self._of.standing is not None:
+            self._of.standing.close()  # its runs are to see nothing of these
+        is_last = len(jobs) == sum(map(len, left))
+        made = self._of.make(self._wanted(jobs), form, self._of.at_end if is_last else lambda: None)
+        self.started = len(jobs)
+        return _Started(jobs, made)
+
+    def _of_batch(self, batch: _Started, left: list[Unit]) -> Iterator[Measured]:
+        """Take the runs of a batch, and each that is there off what is left."""
         read: list[tuple[PlannedRun, Measured]] = []
-        self.started = len(batch)
-        with closing(made):
-            for job in batch:
-                with self._of.listener.run(self._title(job, batch)):
+        with closing(batch.made):
+            for job in batch.jobs:
+                with self._of.listener.run(self._title(job, batch.jobs)):
                     try:
-                        read.append((job, next(made)))
+                        read.append((job, next(batch.made)))
                     except PerfgateError as failed:
-                        raise RunFailed(batch.index(job), failed) from failed
+                        raise RunFailed(batch.jobs.index(job), failed) from failed
                 if job.form is Form.BLOCK and job.is_reference:
                     continue  # neither side of these counts without the other
                 for each, one in read:
                     left[:1] = [left[0][1:]] if len(left[0]) > 1 else []
                     self.started -= 1
-                    yield self._finished(each, _noting(one, busy, each.form))
+                    yield self._finished(each, _in_form(one, each.form))
                 read.clear()
 
     def _how(self) -> tuple[Form, int]:
@@ -619,13 +644,28 @@ class FreshLab:
         return Pair(reference=there.run, candidate=here.run, cores=(_cores(there), _cores(here)))
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Coming:
     """What was prepared, and is started by the first that is asked for of it."""
 
     asked: tuple[Asked, ...]
     """Stages that are still to be asked for."""
+    left: list[Unit]
+    """What of them is still to be made."""
     made: Generator[Measured]
+
+
+@dataclass(frozen=True)
+class _Started:
+    """Runs of either side that are started together, or one that is made when it is asked for."""
+
+    jobs: Sequence[PlannedRun]
+    made: Generator[Measured] | Batch
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether nothing is alive next to it that it could do without."""
+        return len(self.jobs) == (2 if self.jobs[0].form is Form.BLOCK else 1)
 
 
 def _cores(made: Measured) -> float | None:
@@ -633,12 +673,8 @@ def _cores(made: Measured) -> float | None:
     return None if made.worker_report is None else made.worker_report.cores
 
 
-def _noting(made: Measured, busy: Note | None, form: Form) -> Measured:
-    """The run with its form, where it was not held, and with what kept the GPU busy before it."""
+def _in_form(made: Measured, form: Form) -> Measured:
+    """The run with its form, where it was not held."""
     if made.run.form in (Form.EARLY, Form.LATE):
-        form = made.run.form
-    notes = made.run.notes
-    if busy is not None:
-        notes = (*notes, note("busy-before", Severity.INVALID, why=busy))
-    run = made.run.model_copy(update={"notes": notes, "form": form})
-    return replace(made, run=run)
+        return made
+    return replace(made, run=made.run.model_copy(update={"form": form}))

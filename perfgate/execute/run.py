@@ -104,6 +104,14 @@ def conditions_of(context: RunContext, sampler: Sampler, during: Span | None = N
     return sampler.conditions(during) if context.machine.gpus else Conditions()
 
 
+def noting_busy(made: Measured, busy: Note | None) -> Measured:
+    """The run with what kept the GPU busy before it."""
+    if busy is None:
+        return made
+    notes = (*made.run.notes, note("busy-before", Severity.INVALID, why=busy))
+    return replace(made, run=made.run.model_copy(update={"notes": notes}))
+
+
 class OtherSideEnded(Exception):
     """The other side of the pair ended first: it has not failed yet, as far as is known here, but
     will."""

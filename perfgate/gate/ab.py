@@ -33,16 +33,16 @@ def forms_in_order(forms: Collection[Form], *, noisy: bool) -> tuple[Form, ...]:
     return there if noisy else there[:1]
 
 
-def prepare(underway: Underway, form: Form) -> None:
-    """Let the lab start a run for its counts together with all up to the first look at pairs.
-
-    Does nothing where there is no room or time for such a look.
-    """
+def first_look(underway: Underway, form: Form, *, counts: int) -> tuple[Asked, ...]:
+    """All that is made up to the first look at pairs, behind a run for its counts if there is one;
+    only that where there is no room or time for such a look."""
     plan = PLANS[STAGES[form]]
-    spent = 1 + plan.alone_runs
-    first, most = looks_of(plan, underway.policy, alone=1, spent=spent)
-    if most >= plan.fewest_to_fail and underway.affords(spent + 2 * first, underway.run_s):
-        underway.lab.prepare((None, 1), *_asked(plan, form, first))
+    spent = counts + plan.alone_runs
+    first, most = looks_of(plan, underway.policy, alone=counts, spent=spent)
+    asked: tuple[Asked, ...] = ((None, counts),) if counts else ()
+    if most < plan.fewest_to_fail or not underway.affords(spent + 2 * first, underway.run_s):
+        return asked
+    return *asked, *_asked(plan, form, first)
 
 
 def _asked(plan: Plan, form: Form, pairs: int) -> tuple[Asked, ...]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from perfgate.execute.lab import Lab
-from perfgate.gate.ab import by_pairs, forms_in_order, prepare
+from perfgate.execute.lab import Asked, Lab
+from perfgate.gate.ab import by_pairs, first_look, forms_in_order
 from perfgate.gate.alike import other_form
 from perfgate.gate.conclude import conclude, other_packages
 from perfgate.gate.expect import Expectation, known_noisy, why_incomparable, why_straight
-from perfgate.gate.stored import by_stored, is_settled, look, show
+from perfgate.gate.stored import by_stored, first_runs, is_settled, look, show
 from perfgate.gate.underway import Affords, Checked, Differs, Ended, SideUnavailable, Underway
 from perfgate.judge.anchor import clock_moved
 from perfgate.model.baseline import Baseline
@@ -36,6 +36,7 @@ def check(
     Errors of `NOT_MEASURED_BY` become the outcome NOT_MEASURED.
     """
     underway = Underway(expected=expected, policy=policy, lab=lab, affords=affords)
+    lab.prepare(*_opening(underway, against=against))
     try:
         try:
             if against:
@@ -48,6 +49,36 @@ def check(
             raise Ended(Outcome.INCOMPARABLE, differs.why) from differs
     except Ended as ended:
         return underway.ended(ended)
+
+
+def opening(
+    expected: Expectation,
+    lab: Lab,
+    policy: Policy,
+    *,
+    against: bool = False,
+    affords: Affords = lambda _runs, _seconds: True,
+) -> tuple[Asked, ...]:
+    """What `check` will ask of a lab first, whatever comes of it."""
+    underway = Underway(expected=expected, policy=policy, lab=lab, affords=affords)
+    return _opening(underway, against=against)
+
+
+def _opening(underway: Underway, *, against: bool) -> tuple[Asked, ...]:
+    expected, policy, forms = underway.expected, underway.policy, underway.lab.forms
+    baseline = expected.baseline
+    noisy = (against or policy.stops_early) and known_noisy(expected)
+    if against:
+        return first_look(underway, forms_in_order(forms, noisy=noisy)[0], counts=0)
+    if expected.trouble is not None:
+        return ()
+    if baseline is None or why_incomparable(expected) is not None:
+        return ((None, policy.new_runs),)
+    if not forms:
+        return first_runs(underway, baseline, Stage.STORED)
+    if why_straight(expected, policy, forms) is None:
+        return first_runs(underway, baseline, Stage.SCREEN)
+    return first_look(underway, forms_in_order(forms, noisy=noisy)[0], counts=1)
 
 
 def _against_baseline(underway: Underway) -> Checked:
@@ -63,7 +94,6 @@ def _against_baseline(underway: Underway) -> Checked:
     if straight is not None:
         # Not where a user asked for runs: those of blocks cannot be blessed.
         noisy = underway.policy.stops_early and known_noisy(expected)
-        prepare(underway, forms_in_order(underway.lab.forms, noisy=noisy)[0])
         verdict = look(underway, baseline, Stage.COUNTS)
         if verdict.outcome is Outcome.REGRESSED:
             return conclude(underway, verdict, baseline)

@@ -6,15 +6,17 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, suppress
+from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from shutil import rmtree
 from statistics import median
 
 from perfgate.execute.folder import end_killed_gates, remove_killed_runs
 from perfgate.execute.fresh import FreshLab, Laboratory
 from perfgate.execute.lab import Invocation, Listener, blessed_at
-from perfgate.gate.check import check
+from perfgate.gate.check import check, opening
 from perfgate.gate.checkout import WorkingTree
 from perfgate.gate.close import Closing, close, missing, sharing_after, step_down_times
 from perfgate.gate.expect import (
@@ -42,6 +44,17 @@ from perfgate.store import Store
 from perfgate.words import say
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Begun:
+    """One workload whose runs are to be made, or are started already."""
+
+    workload: Workload
+    expected: Expectation
+    folder: Path
+    lab: FreshLab
+    started_at: datetime
+
+
 class Gate:
     """The gate of one invocation: expect, check each workload, close."""
 
@@ -66,16 +79,24 @@ class Gate:
         self._listener = listener
         self._runs_given = runs_given
         self._budgets_given = frozenset(budgets_given)
-        self._laboratory = Laboratory(of, listener, time_left_s=self._time_left_s)
+        self._laboratory = Laboratory(
+            of, listener, time_left_s=self._time_left_s, at_end=self._start_next
+        )
         self._ready: Machine | PerfgateError | None = None
         self._expected = 1
         self._elsewhere: frozenset[str] = frozenset()
         self._checked: dict[str, Checked] = {}
         self._folders: dict[str, Path] = {}
         self._is_clear = False
+        self._following: Callable[[], Workload | None] = lambda: None
+        self._next: _Begun | None = None
+        """The workload whose runs are started already, for which the GPU is kept."""
+        self._gpus_held: ExitStack | None = None
 
     def tidy(self) -> None:
-        """Take away what was checked out next to the project."""
+        """End what is not wanted any more, and take away what was checked out next to the
+        project."""
+        self._end_next()
         self._laboratory.close()
 
     # What is expected
@@ -131,13 +152,16 @@ class Gate:
 
     # One workload
 
-    def check(self, workload: Workload) -> Verdict:
+    def check(
+        self, workload: Workload, *, following: Callable[[], Workload | None] = lambda: None
+    ) -> Verdict:
         """Measure and judge one workload, keep the result, and return the verdict.
 
-        One gate gives one verdict: a plugin that runs failed items again gets the first.
+        While its last runs end, the first of the one `following` it are started. One gate gives
+        one verdict: a plugin that runs failed items again gets the first.
         """
         if workload.id not in self.verdicts:
-            self.workloads[workload.id] = workload
+            self.workloads[workload.id], self._following = workload, following
             machine = self._look()
             verdict = (
                 not_measured(workload.id, noted(machine))
@@ -160,45 +184,96 @@ class Gate:
         return self._ready
 
     def _measured(self, machine: Machine, workload: Workload) -> Verdict:
-        started_at = datetime.now(UTC)
         too_late = note("too-late", budget_s=self.settings.time_budget_s)
+        if self._next is not None and self._next.workload is not workload:
+            self._end_next()
         if self._time_left_s() <= 0:
             return not_measured(workload.id, too_late)
-        expected = expectation_of(self.store, workload, machine, root=self.root)
         try:
-            folder = self.store.results.new_folder(workload.id, machine.slug, at=started_at)
+            begun = self._next or self._begin(machine, workload)
         except PerfgateError as refused:
             return not_measured(workload.id, noted(refused))
-        self._folders[workload.id] = folder
-        lab = self._laboratory.lab(workload, folder, baseline=expected.baseline)
-        with self._listener.of(workload.id), ExitStack() as held, closing(lab):
-            left_s = round(self._time_left_s(), 1)
-            try:
-                held.enter_context(self._gpus(machine, workload, within_s=left_s))
-                self._clear_up()
-            except PerfgateError as taken:
-                with suppress(OSError):
-                    folder.rmdir()
-                is_late = isinstance(taken, GpuTaken) and left_s < self.settings.lock_timeout_s
-                return not_measured(workload.id, too_late if is_late else noted(taken))
-            checked = self._judged(expected, lab)
+        self._next = None
+        self._folders[workload.id] = begun.folder
+        try:
+            with self._listener.of(workload.id), closing(begun.lab):
+                left_s = round(self._time_left_s(), 1)
+                try:
+                    self._hold_gpus(machine, workload, within_s=left_s)
+                    self._clear_up()
+                except PerfgateError as taken:
+                    with suppress(OSError):
+                        begun.folder.rmdir()
+                    is_late = isinstance(taken, GpuTaken) and left_s < self.settings.lock_timeout_s
+                    return not_measured(workload.id, too_late if is_late else noted(taken))
+                checked = self._judged(begun.expected, begun.lab)
+        finally:
+            if self._next is None:
+                self._let_gpus_go()
         self._checked[workload.id] = checked
         try:
-            self._keep(checked, lab, folder, started_at)
+            self._keep(checked, begun)
         except PerfgateError as refused:
             return not_measured(workload.id, noted(refused))
         return checked.verdict
 
-    def _gpus(
-        self, machine: Machine, workload: Workload, *, within_s: float
-    ) -> AbstractContextManager[None]:
-        """Hold the GPUs against other gates."""
-        return gpu_lock(
+    def _begin(self, machine: Machine, workload: Workload) -> _Begun:
+        started_at = datetime.now(UTC)
+        expected = expectation_of(self.store, workload, machine, root=self.root)
+        folder = self.store.results.new_folder(workload.id, machine.slug, at=started_at)
+        lab = self._laboratory.lab(workload, folder, baseline=expected.baseline)
+        return _Begun(
+            workload=workload, expected=expected, folder=folder, lab=lab, started_at=started_at
+        )
+
+    def _start_next(self) -> None:
+        """Start the first runs of the next workload, while the last ones of this are read."""
+        workload = self._following()
+        if workload is None or self.machine is None or workload.id in self._folders:
+            return
+        if self._time_left_s() <= 0:
+            return
+        with suppress(PerfgateError):  # whoever measures it meets that again, and says so
+            self._next = begun = self._begin(self.machine, workload)
+            asked = opening(
+                begun.expected,
+                begun.lab,
+                self.policy(workload),
+                against=self._against is not None,
+                affords=self._affords,
+            )
+            begun.lab.stand_by(*asked)
+
+    def _end_next(self) -> None:
+        """End what was started of a workload that does not come next after all."""
+        begun, self._next = self._next, None
+        if begun is not None:
+            begun.lab.close()
+            rmtree(begun.folder, ignore_errors=True)
+        self._let_gpus_go()
+
+    def _hold_gpus(self, machine: Machine, workload: Workload, *, within_s: float) -> None:
+        """Hold the GPUs against other gates, if this one does not yet.
+
+        Raises:
+            GpuTaken: another gate has them.
+        """
+        if self._gpus_held is not None:
+            return
+        lock = gpu_lock(
             machine.gpus,
             timeout_s=min(self.settings.lock_timeout_s, within_s),
             on_wait=self._say,
             workload=workload.id,
         )
+        with ExitStack() as held:
+            held.enter_context(lock)
+            self._gpus_held = held.pop_all()
+
+    def _let_gpus_go(self) -> None:
+        if self._gpus_held is not None:
+            self._gpus_held.close()
+            self._gpus_held = None
 
     def _clear_up(self) -> None:
         """End what killed gates have left running, and remove what they have left half done.
@@ -248,23 +323,23 @@ class Gate:
             return []
         return [note("measured-uncommitted", paths=self.checkout.uncommitted() or ("its code",))]
 
-    def _keep(self, checked: Checked, lab: FreshLab, folder: Path, started_at: datetime) -> None:
+    def _keep(self, checked: Checked, begun: _Begun) -> None:
         # Kept without runs as well: bless must not take an older result for this one.
         commit = self.checkout.measured()
         result = Result(
-            workload=self.workloads[checked.verdict.workload],
-            machine=lab.machine,
+            workload=begun.workload,
+            machine=begun.lab.machine,
             commit=commit,
             uncommitted=self.checkout.uncommitted() if commit is not None and commit.dirty else (),
-            measured_at=started_at,
-            code=lab.code,
+            measured_at=begun.started_at,
+            code=begun.lab.code,
             runs=checked.runs,
             reference_runs=checked.reference_runs,
             interleaved_runs=checked.interleaved_runs,
             environment=checked.environment,
             verdict=checked.verdict,
         )
-        self.store.results.save(self.cleaner.record(result), folder)
+        self.store.results.save(self.cleaner.record(result), begun.folder)
 
     # What it takes
 

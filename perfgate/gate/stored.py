@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Final
 
+from perfgate.execute.lab import Asked
 from perfgate.explain.pace import pace_notes
 from perfgate.gate.alike import launches_gone, other_form, other_processes, other_steps
 from perfgate.gate.conclude import conclude, drifted
@@ -40,9 +41,7 @@ def look(underway: Underway, baseline: Baseline, stage: Stage) -> Verdict:
     runs = underway.runs
     while verdict.more and _may_go_on(underway, baseline, verdict):
         looks_at = len(runs) + verdict.more
-        # A pass takes no fewer, and what is started with the others costs little more.
-        to_pass = min(PLANS[stage].fewest_to_pass, underway.policy.max_runs) - len(runs)
-        for _ in underway.make(max(verdict.more, to_pass)):
+        for _ in underway.make(_to_start(underway, verdict, stage)):
             refuse_others(underway, baseline)
             verdict = judge(underway.evidence(baseline), underway.policy, stage)
             if not verdict.more:
@@ -52,6 +51,18 @@ def look(underway: Underway, baseline: Baseline, stage: Stage) -> Verdict:
                     return verdict
                 looks_at += verdict.more
     return verdict
+
+
+def first_runs(underway: Underway, baseline: Baseline, stage: Stage) -> tuple[Asked, ...]:
+    """What `look` begins with."""
+    verdict = judge(underway.evidence(baseline), underway.policy, stage)
+    return ((None, _to_start(underway, verdict, stage)),)
+
+
+def _to_start(underway: Underway, verdict: Verdict, stage: Stage) -> int:
+    """A pass takes no fewer, and what is started with the others costs little more."""
+    to_pass = min(PLANS[stage].fewest_to_pass, underway.policy.max_runs) - len(underway.runs)
+    return max(verdict.more, to_pass)
 
 
 def _may_go_on(underway: Underway, baseline: Baseline, verdict: Verdict) -> bool:

@@ -46,7 +46,7 @@ BLIND_TO = {
 class _Watched:
     """One GPU under observation."""
 
-    def __init__(self, nvml: Nvml, gpu: Gpu, processes: ProcessTable) -> None:
+    def __init__(self, nvml: Nvml, gpu: Gpu, processes: ProcessTable, *, joins: bool) -> None:
         self.gpu = gpu
         self.neighbours = NeighbourWatch(processes)
         self.taken: list[tuple[float, Reading]] = []
@@ -55,7 +55,8 @@ class _Watched:
         """Those with one of our processes on the GPU."""
         self._nvml, self._device = nvml, nvml.device(gpu.uuid)
         self.max_clock_mhz = nvml.max_sm_clock_mhz(self._device)
-        self.neighbours.see_before(nvml.read(self._device).processes or ())
+        see = self.neighbours.see if joins else self.neighbours.see_before
+        see(nvml.read(self._device).processes or ())
 
     def sample(self) -> None:
         reading = self._nvml.read(self._device)
@@ -81,11 +82,11 @@ class _Watched:
 
 class Sampler:
     """Samples GPUs while the `with` block runs; enter it before the first process of the run
-    starts.
+    starts, or once all `joins` them.
 
-    What is listed on a GPU on entry is a neighbour, so let `wait_until_idle` see the last run's
-    processes gone first. One thread asks every `interval_s` seconds. Sampling never fails a run:
-    what could not be read is information.
+    What is listed on a GPU before a run starts is a neighbour, so let `wait_until_idle` see the
+    last run's processes gone first. One thread asks every `interval_s` seconds. Sampling never
+    fails a run: what could not be read is information.
     """
 
     def __init__(
@@ -93,11 +94,12 @@ class Sampler:
         gpus: Sequence[Gpu],
         *,
         run_id: str,
+        joins: bool = False,
         interval_s: float = INTERVAL_S,
         library: NvmlLibrary = NVML,
         processes: ProcessTable | None = None,
     ) -> None:
-        self._gpus = tuple(gpus)
+        self._gpus, self._joins = tuple(gpus), joins
         self._interval_s = interval_s
         self._library = library
         self._processes = processes or ProcessTable(run_id)
@@ -121,7 +123,7 @@ class Sampler:
                 self._unsampled[gpu.uuid] = nvml.reason
                 continue
             try:
-                self._watched.append(_Watched(nvml, gpu, self._processes))
+                self._watched.append(_Watched(nvml, gpu, self._processes, joins=self._joins))
             except MachineUnreadable as error:
                 self._unsampled[gpu.uuid] = error.fact
         pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="perfgate-sampler")
@@ -178,12 +180,14 @@ def wait_until_idle(
     gpus: Sequence[Gpu],
     patience_s: float,
     *,
+    run_id: str = "",
     library: NvmlLibrary = NVML,
     processes: ProcessTable | None = None,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Note | None:
-    """Wait for the GPUs to have no compute process but this one, and next to no load.
+    """Wait for the GPUs to have no compute process but this one and those of a run, if there are
+    any yet, and next to no load.
 
     Utilisation is the driver's average over up to a second, so the last run's load fades only after
     it has ended.
@@ -196,14 +200,17 @@ def wait_until_idle(
     """
     if not gpus:
         return None
-    table = processes or ProcessTable("")
+    table = processes or ProcessTable(run_id)
     with open_nvml(library) as nvml:
         if isinstance(nvml, NoDriver):
             return note("gpu-gone", gpu=gpus[0].uuid, why=nvml.reason)
         devices = [nvml.device(gpu.uuid) for gpu in gpus]
         deadline = clock() + patience_s
         while True:
-            found = [_what_keeps_busy(device, nvml.read(device), table) for device in devices]
+            found = [
+                _what_keeps_busy(device, nvml.read(device), table, joins=bool(run_id))
+                for device in devices
+            ]
             busy = next((one for one in found if one is not None), None)
             left_s = deadline - clock()
             if busy is None or left_s <= 0:
@@ -211,10 +218,13 @@ def wait_until_idle(
             sleep(min(INTERVAL_S, left_s))
 
 
-def _what_keeps_busy(device: Device, reading: Reading, table: ProcessTable) -> Note | None:
+def _what_keeps_busy(
+    device: Device, reading: Reading, table: ProcessTable, *, joins: bool
+) -> Note | None:
     watch = NeighbourWatch(table)
+    see = watch.see if joins else watch.see_before
     for _ in range(2):  # a number that means nothing here counts when it stays
-        watch.see_before(reading.processes or ())
+        see(reading.processes or ())
     if others := watch.neighbours():
         return note("gpu-in-use", gpu=device.gpu.uuid, by=others)
     if (reading.utilisation_percent or 0) > IDLE_PERCENT:

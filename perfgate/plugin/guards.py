@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO, cast
 
 import pytest
+from _pytest.skipping import evaluate_skip_marks
 
 from perfgate.model.note import note
 from perfgate.model.secrets import Cleaner
@@ -118,3 +119,12 @@ def why_skipped(report: Report) -> str:
     shown = report.longrepr
     reason = shown[2] if isinstance(shown, tuple) else getattr(report, "wasxfail", "")
     return " ".join(reason.removeprefix("Skipped: ").split())
+
+
+def why_marked_skipped(item: pytest.Item) -> str | None:
+    """Return why a mark or its condition skips an item; None where none does."""
+    try:
+        skip = evaluate_skip_marks(item)
+    except BaseException as broken:  # noqa: BLE001 - pytest's own outcomes too: it skips nothing
+        return f"its condition cannot be evaluated: {type(broken).__name__}"
+    return None if skip is None else skip.reason

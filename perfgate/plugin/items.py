@@ -25,7 +25,7 @@ from perfgate.model.workload import Workload
 from perfgate.model.workload_file import read_workload_file
 from perfgate.plugin import WorkloadModule
 from perfgate.plugin.closing import table
-from perfgate.plugin.guards import Lines
+from perfgate.plugin.guards import Lines, why_marked_skipped
 from perfgate.plugin.handed_on import compared_options, digest
 from perfgate.plugin.state import STATE, WORKLOAD
 from perfgate.render.verdict import properties
@@ -60,10 +60,17 @@ class _Gated(pytest.Item):
         watched_s = plugins.hasplugin("faulthandler") and self.config.getini("faulthandler_timeout")
         if float(watched_s or 0.0) > 0:  # or it would end the gate, or dump what it does
             faulthandler.cancel_dump_traceback_later()
-        verdict = state.gate.check(self.stash[WORKLOAD])
+        verdict = state.gate.check(self.stash[WORKLOAD], following=self._following)
         self.user_properties += properties(verdict)
         if not state.gate.opens(verdict):
             raise GateShut(verdict)
+
+    def _following(self) -> Workload | None:
+        """The workload that comes next."""
+        items = self.session.items
+        later = items[items.index(self) + 1 :]
+        is_next = (one for one in later if WORKLOAD in one.stash and not why_marked_skipped(one))
+        return next((one.stash[WORKLOAD] for one in is_next), None)
 
     def repr_failure(
         self,

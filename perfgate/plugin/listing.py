@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from _pytest.skipping import evaluate_skip_marks
 
 from perfgate.model.errors import ConfigInvalid
 from perfgate.model.workload import Declared, Workload
+from perfgate.plugin.guards import why_marked_skipped
 from perfgate.plugin.handed_on import worker_options
 from perfgate.plugin.state import STATE, WORKLOAD
 from perfgate.system.files import temporary_folder
@@ -49,21 +49,13 @@ class _Listener:
         self.found = Collected(
             workloads=state.expected or (),
             declared=tuple(
-                Declared(workload=item.stash[WORKLOAD], skipped=_why_skipped(item))
+                Declared(workload=item.stash[WORKLOAD], skipped=why_marked_skipped(item))
                 for item in state.collected.values()
             ),
             worker_options=worker_options(config),
             skipped_files=state.skipped_files,
             configuration=config.inipath,
         )
-
-
-def _why_skipped(item: pytest.Item) -> str | None:
-    try:
-        skip = evaluate_skip_marks(item)
-    except BaseException as broken:  # noqa: BLE001 - pytest's own outcomes too: it skips nothing
-        return f"its condition cannot be evaluated: {type(broken).__name__}"
-    return None if skip is None else skip.reason
 
 
 def collect(root: Path, *, options: Sequence[str] = ()) -> Collected:

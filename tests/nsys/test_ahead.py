@@ -18,8 +18,9 @@ import pytest
 from support.project import Project
 from support.runs import PERFGATE, context_of, function
 
-from perfgate.execute.ahead import RunFailed, Wanted, in_blocks, measure_ahead
+from perfgate.execute.ahead import Batch, RunFailed, Wanted, in_blocks
 from perfgate.model.errors import WorkloadFailed, WorkloadTimedOut
+from perfgate.model.note import Note, note
 from perfgate.model.sample import Form
 from perfgate.profilers.nsys.tool import NsysTool
 
@@ -81,9 +82,9 @@ def wanted(
     ]
 
 
-def times_of(root: Path) -> list[Mapping[str, float]]:
+def times_of(root: Path, name: str = "times") -> list[Mapping[str, float]]:
     """When each run did what, in the order of their windows."""
-    found = [json.loads(file.read_text()) for file in (root / "times").iterdir()]
+    found = [json.loads(file.read_text()) for file in (root / name).iterdir()]
     return sorted(found, key=lambda one: one.get("began", 0.0))
 
 
@@ -102,7 +103,7 @@ def test_runs_start_together_and_measure_one_after_another(
     nsys_tool: NsysTool, tmp_path: Path, form: Form
 ) -> None:
     root = tmp_path / "project"
-    made = list(measure_ahead(wanted(nsys_tool, root, LOOP), form))
+    made = list(Batch(wanted(nsys_tool, root, LOOP), form))
     assert [one.run.form for one in made] == [form] * 3
     assert [process.steps for one in made for process in one.run.processes] == [5, 5, 5]
     assert all(one.run.needs is not None and one.run.needs.host_bytes > 0 for one in made)
@@ -126,7 +127,7 @@ def test_a_run_chooses_its_number_of_steps_where_none_is_declared(
 ) -> None:
     slept = LOOP.replace("steps=5, warmup=2", 'steps="auto", warmup=10').replace("0.02", "0.05")
     asked = wanted(nsys_tool, tmp_path / "project", slept, runs=1, steps=None, warmup=10)
-    (made,) = list(measure_ahead(asked, Form.EARLY))
+    (made,) = list(Batch(asked, Form.EARLY))
     (process,) = made.run.processes
     assert 30 <= process.steps <= 40  # two seconds of 50 ms and what a busy machine adds
     assert not made.run.invalid
@@ -141,8 +142,25 @@ def test_pairs_in_blocks_are_started_together_and_measure_one_after_another(
         in_blocks(sides, candidate_begins=begins, block_steps=2, core=None)
         for sides, begins in (((one, other), False), ((third, fourth), True))
     ]
-    made = list(measure_ahead([side for pair in pairs for side in pair], Form.EARLY))
+    busy, marks, ended = note("gpu-utilised", gpu="GPU-0", percent=50), list[str](), list[bool]()
+
+    def looked(mark: str) -> Note:
+        marks.append(mark)
+        return busy
+
+    batch = Batch(
+        [side for pair in pairs for side in pair],
+        Form.EARLY,
+        busy=looked,
+        then=lambda: ended.append(len(processes_in(root)) > 0),
+    )
+    made = list(batch)
     assert [one.run.form for one in made] == [Form.BLOCK] * 4
+    # What kept the GPU busy before the first of them, all that is not theirs, spoils all.
+    assert [[why.fields["why"] for why in one.run.invalid] for one in made] == [[busy]] * 4
+    assert len(marks) == 1
+    # Called while they end.
+    assert ended == [True]
     assert [one.run.begins for one in made] == [True, False, False, True]
     assert [process.steps for one in made for process in one.run.processes] == [5] * 4
     times = times_of(root)
@@ -166,7 +184,7 @@ def test_what_a_workload_does_after_its_window_is_not_measured(
             time.sleep(0.5)
 """
     )
-    (made,) = list(measure_ahead(wanted(nsys_tool, tmp_path / "project", after, runs=1), Form.LATE))
+    (made,) = list(Batch(wanted(nsys_tool, tmp_path / "project", after, runs=1), Form.LATE))
     (process,) = made.run.processes
     assert (process.steps, process.step_ranges) in [(5, None), (5, 5)]
     assert process.window_ms < 400
@@ -187,7 +205,7 @@ def test_one_that_dies_while_it_is_held_ends_the_others(
         ),
     )
     with pytest.raises(RunFailed) as failed:
-        list(measure_ahead(wanted(nsys_tool, root, dying), Form.EARLY))
+        list(Batch(wanted(nsys_tool, root, dying), Form.EARLY))
     assert (failed.value.number, type(failed.value.error)) == (1, WorkloadFailed)
     assert "process-killed" in str(failed.value.error.fields["why"])
     assert not processes_in(root)
@@ -199,7 +217,7 @@ def test_only_its_own_work_counts_against_a_runs_time_limit(
     nsys_tool: NsysTool, tmp_path: Path
 ) -> None:
     slow = LOOP.replace("time.sleep(0.02)", "time.sleep(0.5)")
-    made = list(measure_ahead(wanted(nsys_tool, tmp_path / "slow", slow, timeout_s=20), Form.EARLY))
+    made = list(Batch(wanted(nsys_tool, tmp_path / "slow", slow, timeout_s=20), Form.EARLY))
     assert len(made) == 3
     root, began = tmp_path / "hanging", time.monotonic()
     hanging = LOOP.replace(
@@ -207,7 +225,7 @@ def test_only_its_own_work_counts_against_a_runs_time_limit(
         "        if number == 3:\n            time.sleep(600)\n        if number == 2:\n",
     )
     with pytest.raises(RunFailed) as failed:
-        list(measure_ahead(wanted(nsys_tool, root, hanging, timeout_s=15), Form.EARLY))
+        list(Batch(wanted(nsys_tool, root, hanging, timeout_s=15), Form.EARLY))
     assert isinstance(failed.value.error, WorkloadTimedOut)
     assert time.monotonic() - began < 60
     assert not processes_in(root)
@@ -222,18 +240,70 @@ def test_the_one_that_hangs_is_blamed_and_not_those_that_wait_for_it(
         'if "run-0" in str(sys.argv):\n    time.sleep(600)\nfrom perfgate import workload\n',
     ).replace("import json,", "import sys, json,")
     with pytest.raises(RunFailed) as failed:
-        list(measure_ahead(wanted(nsys_tool, root, hanging, runs=2, timeout_s=15), Form.EARLY))
+        list(Batch(wanted(nsys_tool, root, hanging, runs=2, timeout_s=15), Form.EARLY))
     assert (failed.value.number, type(failed.value.error)) == (0, WorkloadTimedOut)
     assert not processes_in(root)
 
 
+def test_time_before_anybody_asks_for_them_does_not_count(
+    nsys_tool: NsysTool, tmp_path: Path
+) -> None:
+    root = tmp_path / "project"
+    batch = Batch(wanted(nsys_tool, root, LOOP, runs=2, timeout_s=15), Form.LATE)
+    time.sleep(17)
+    assert all("began" not in one for one in times_of(root))  # they wait for their turns
+    made = list(batch)
+    assert len(made) == 2
+    assert all(one.run.wall_s < 15 for one in made)
+
+
+def test_what_was_started_and_nobody_asks_for_is_ended(nsys_tool: NsysTool, tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    batch = Batch(wanted(nsys_tool, root, LOOP, runs=2), Form.LATE)
+    while len(processes_in(root)) < 2:
+        time.sleep(0.1)
+    batch.close()
+    assert not processes_in(root)
+    assert not list(root.glob("run-*/nsys"))
+
+
 def test_whoever_wants_no_more_of_them_ends_the_rest(nsys_tool: NsysTool, tmp_path: Path) -> None:
     root = tmp_path / "project"
-    made = measure_ahead(wanted(nsys_tool, root, LOOP, runs=3), Form.LATE)
+    made = Batch(wanted(nsys_tool, root, LOOP, runs=3), Form.LATE)
     next(made)
     made.close()
     assert not processes_in(root)
     assert not list(root.glob("run-*/nsys"))
+
+
+def test_the_next_workload_starts_while_the_runs_of_this_one_end(
+    project: Project, real_nsys: Sequence[str]
+) -> None:
+    """But measures only after them; nothing is started of one that is skipped."""
+    second = LOOP.replace('/ "times"', '/ "next"').replace("loop(", "next_loop(")
+    skipped = """
+import pytest
+from perfgate import workload
+
+@pytest.mark.skip
+@workload(steps=3)
+def never(steps):
+    for _ in steps:
+        pass
+"""
+    project.workload(LOOP, file="a.py")
+    project.workload(skipped, file="b.py")
+    project.workload(second, file="c.py")
+    project.write("pyproject.toml", "[tool.perfgate]\nahead = 2\n")
+    assert project.gate("--perfgate-new=allow", "--perfgate-runs=2").status == 0
+    before, after = times_of(project.root), times_of(project.root, "next")
+    assert len(before) == len(after) == 2
+    kept = project.store.results.latest("loop")
+    assert kept is not None
+    written = (kept.folder / "result.json").stat().st_mtime - (time.time() - time.monotonic())
+    assert before[-1]["ended"] < after[0]["imported"] < written < after[0]["built"]
+    assert not list(project.root.glob(".perfgate/results/never*"))
+    assert not processes_in(project.root)
 
 
 PORT = """

@@ -135,7 +135,10 @@ class Prepared(Laboratory):
 
     making: Make
 
-    def make(self, wanted: Sequence[Wanted], form: Form) -> Generator[Measured]:
+    def make(
+        self, wanted: Sequence[Wanted], form: Form, then: Callable[[], None] = lambda: None
+    ) -> Generator[Measured]:
+        del then
         del form
         for one in wanted:
             yield self.making(one.context, one.workload, one.folder)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from itertools import count
 from pathlib import Path
 
@@ -62,10 +62,13 @@ class Replayed(Laboratory):
         assert version is not None
         return NsysTool(path=Path("nsys"), version=version), MANIFEST_READ.machine
 
-    def busy(self) -> None:
+    def busy(self, run_id: str = "") -> None:
         """No other process is on the GPU."""
 
-    def make(self, wanted: Sequence[Wanted], form: Form) -> Generator[Measured]:
+    def make(
+        self, wanted: Sequence[Wanted], form: Form, then: Callable[[], None] = lambda: None
+    ) -> Generator[Measured]:
+        del then
         for one in wanted:
             yield _replayed(one.context, one.workload, one.folder, next(self._recorded))
 

@@ -4,7 +4,7 @@ and git."""
 from __future__ import annotations
 
 import io
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,7 +32,6 @@ from perfgate.model.errors import (
 )
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
-from perfgate.model.note import Note, note
 from perfgate.model.order import Ending, WorkerReport
 from perfgate.model.sample import Form
 from perfgate.model.settings import Settings
@@ -81,15 +80,11 @@ class Prepared(Laboratory):
         self.batches: list[list[str]] = []
         self.steps: list[int | None] = []
         self.forms: list[Form] = []
-        self.waiting: Note | None = None
         self.tree: Worktree | None = None
         self.baseline = baseline
 
     def look(self) -> tuple[NsysTool, Machine]:
         return NsysTool(path=Path("nsys"), version=NsysVersion(2024, 2, 3), env={}), Machine()
-
-    def busy(self) -> Note | None:
-        return self.waiting
 
     def found(self, against: Against) -> str:
         return against.commit
@@ -98,7 +93,10 @@ class Prepared(Laboratory):
         assert commit == SHA
         return replace(self.context, root=self.folder / "checkout", tree=self.tree)
 
-    def make(self, wanted: Sequence[Wanted], form: Form) -> Generator[Measured]:
+    def make(
+        self, wanted: Sequence[Wanted], form: Form, then: Callable[[], None] = lambda: None
+    ) -> Generator[Measured]:
+        del then
         self.forms.append(form)
         self.steps.append(wanted[0].workload.steps)
         self.batches.append([one.folder.name for one in wanted])
@@ -134,6 +132,30 @@ class Prepared(Laboratory):
         return self.lab(workload or records.workload(), self.folder, baseline=self.baseline)
 
 
+class Standing(Prepared):
+    """Notes which runs are started, and which are ended."""
+
+    def make(
+        self, wanted: Sequence[Wanted], form: Form, then: Callable[[], None] = lambda: None
+    ) -> Generator[Measured]:
+        names = " ".join(f"{one.folder.parent.name}/{one.folder.name}" for one in wanted)
+
+        def made() -> Generator[Measured]:
+            try:
+                yield measured()  # at once: all of them are started
+                for number in range(len(wanted)):
+                    if number + 1 == len(wanted):
+                        then()
+                    yield measured()
+            finally:
+                self.made.append(f"end {names}")
+
+        self.made.append(f"start {names}")
+        started = made()
+        next(started)
+        return started
+
+
 def values(lab: FreshLab, form: Form, number: int) -> list[tuple[float, float]]:
     return [
         (pair.reference.measured()[Metric.STEP_MS], pair.candidate.measured()[Metric.STEP_MS])
@@ -157,6 +179,58 @@ def test_runs_are_numbered_on_and_code_that_changes_between_them_is_noted(
     ]
     assert lab.code == OTHER
     assert lab.machine.torch == "2.6.0"
+
+
+def standing(folder: Path) -> tuple[Standing, FreshLab, FreshLab]:
+    """The labs of a workload and of the next one, which is started when this one ends."""
+    of = Standing(folder)
+    settings = of.asked.settings.model_copy(update={"ahead": 2})
+    of.asked = replace(of.asked, settings=settings)
+    this, following = (of.lab(records.workload(), folder / name, baseline=None) for name in "ab")
+    coming = [following]
+
+    def at_end() -> None:
+        for lab in coming[:1]:
+            coming.clear()
+            lab.stand_by((None, 2))
+
+    of.at_end = at_end
+    return of, this, following
+
+
+def test_the_next_workloads_runs_are_started_when_the_last_of_this_one_end(tmp_path: Path) -> None:
+    of, this, following = standing(tmp_path)
+    assert len(list(this.runs(3))) == 3
+    assert of.made[:2] == ["start a/run-1 a/run-2", "end a/run-1 a/run-2"]
+    assert of.made[2:] == ["start a/run-3", "start b/run-1 b/run-2", "end a/run-3"]
+    assert following.started == 2
+    this.close()
+    assert len(list(following.runs(2))) == 2
+    assert of.made[5:] == ["end b/run-1 b/run-2"]
+
+
+def test_the_next_workloads_runs_are_ended_where_this_one_wants_more(tmp_path: Path) -> None:
+    of, this, following = standing(tmp_path)
+    list(this.runs(2))
+    assert of.made[1:] == ["start b/run-1 b/run-2", "end a/run-1 a/run-2"]
+    list(this.runs(1))
+    assert of.made[3:] == ["end b/run-1 b/run-2", "start a/run-3", "end a/run-3"]
+    assert following.started == 0
+    # Nobody has asked for them, so none is missing.
+    assert len(list(following.runs(2))) == 2
+    assert of.made[6:] == ["start b/run-3 b/run-4", "end b/run-3 b/run-4"]
+
+
+def test_what_was_started_is_ended_where_another_number_is_asked_for(tmp_path: Path) -> None:
+    of, _, following = standing(tmp_path)
+    of.at_end = lambda: None
+    following.stand_by((None, 2))
+    list(following.runs(1))
+    assert of.made[:2] == ["start b/run-1 b/run-2", "end b/run-1 b/run-2"]
+    assert of.made[2:] == ["start b/run-3", "end b/run-3"]
+    following.stand_by((None, 1))
+    following.close()
+    assert of.made[4:] == ["start b/run-4", "end b/run-4"]
 
 
 STAGES = ((None, 1), (Form.ALONE, 1), (Form.BLOCK, 2))
@@ -405,15 +479,6 @@ def test_a_side_takes_whole_blocks_for_about_five_seconds(
 )
 def test_blocks_of_many_steps_are_short(step_ms: float | None, steps: int, of_a_block: int) -> None:
     assert steps_of_a_block(step_ms, steps) == of_a_block
-
-
-def test_a_gpu_that_was_busy_before_a_pair_makes_both_runs_invalid(tmp_path: Path) -> None:
-    of = Prepared(tmp_path)
-    of.waiting = note("gpu-utilised", gpu="GPU-0", percent=50)
-    of.left = [(measured(), measured())]
-    (pair,) = of.of().pairs(Form.BLOCK, 1)
-    for run in (pair.reference, pair.candidate):
-        assert [one.fields["why"] for one in run.invalid] == [of.waiting]
 
 
 def error(kind: type[PerfgateError]) -> PerfgateError:
