@@ -427,7 +427,7 @@ class FreshLab:
         jobs = first_of(left if mixes else asked_as(left[0][0].asked, left), most)
         if jobs[0].form is Form.BLOCK and form is Form.ALONE:
             form = Form.EARLY  # both sides of a pair are alive at once in any case
-        if self._of.standing is not None:
+        if self._of.standing not in (None, self):
             self._of.standing.close()  # its runs are to see nothing of these
         is_last = len(jobs) == sum(map(len, left))
         made = self._of.make(self._wanted(jobs), form, self._of.at_end if is_last else lambda: None)
