@@ -324,7 +324,7 @@ class FreshLab:
         units = [unit for form, number in asked for unit in self._units(form, number)]
         self._coming = _Coming(asked, units, self._made(units))
 
-    def stand_by(self, *asked: Asked) -> None:
+    def start_first(self, *asked: Asked) -> None:
         """Prepare what will be asked for, and start the first of it where that can wait."""
         self.prepare(*asked)
         form, _ = self._how()

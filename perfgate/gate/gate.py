@@ -242,7 +242,7 @@ class Gate:
                 against=self._against is not None,
                 affords=self._affords,
             )
-            begun.lab.stand_by(*asked)
+            begun.lab.start_first(*asked)
 
     def _end_next(self) -> None:
         """End what was started of a workload that does not come next after all."""

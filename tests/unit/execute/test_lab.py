@@ -192,7 +192,7 @@ def standing(folder: Path) -> tuple[Standing, FreshLab, FreshLab]:
     def at_end() -> None:
         for lab in coming[:1]:
             coming.clear()
-            lab.stand_by((None, 2))
+            lab.start_first((None, 2))
 
     of.at_end = at_end
     return of, this, following
@@ -224,11 +224,11 @@ def test_the_next_workloads_runs_are_ended_where_this_one_wants_more(tmp_path: P
 def test_what_was_started_is_ended_where_another_number_is_asked_for(tmp_path: Path) -> None:
     of, _, following = standing(tmp_path)
     of.at_end = lambda: None
-    following.stand_by((None, 2))
+    following.start_first((None, 2))
     list(following.runs(1))
     assert of.made[:2] == ["start b/run-1 b/run-2", "end b/run-1 b/run-2"]
     assert of.made[2:] == ["start b/run-3", "end b/run-3"]
-    following.stand_by((None, 1))
+    following.start_first((None, 1))
     following.close()
     assert of.made[4:] == ["start b/run-4", "end b/run-4"]
 
