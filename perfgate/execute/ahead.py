@@ -26,7 +26,7 @@ from typing import Final
 from uuid import uuid4
 
 from perfgate.execute.context import RunContext
-from perfgate.execute.folder import FIFO
+from perfgate.execute.folder import FIFO, held_process
 from perfgate.execute.run import (
     Measured,
     OneRun,
@@ -36,7 +36,7 @@ from perfgate.execute.run import (
     noting_busy,
     ordered,
 )
-from perfgate.execute.worker.handover import DONE, READY, TURN
+from perfgate.execute.script_hold import DONE, READY, TURN
 from perfgate.machine import Sampler, Span
 from perfgate.machine.processes import Marked
 from perfgate.model.errors import ConfigInvalid, PerfgateError, WorkloadFailed
@@ -336,6 +336,8 @@ class _Held:
         while word not in self._heard:
             _refuse_failed(runs)
             if self.ran is not None and self.ran.done() and self.ran.exception() is None:
+                if self.one.workload.form == "command":
+                    raise RunFailed(runs.index(self), self._unheld())
                 return  # without its steps, which what is read of it says
             for run in runs:
                 run.hear(LOOK_S if run is self else 0.0)
@@ -352,9 +354,22 @@ class _Held:
             time.sleep(patience_s)  # it ends
 
     def measured(self, conditions: Conditions) -> Measured:
-        """What it measured, once it has ended."""
+        """What it measured, once it has ended.
+
+        Raises:
+            PerfgateError: it failed, or it is a script whose steps were not held.
+        """
         assert self.ran is not None
-        return self.one.measured(self.ran.result(), conditions, on_tick=self.refuse_if_off)
+        made = self.one.measured(self.ran.result(), conditions, on_tick=self.refuse_if_off)
+        took_steps = [process.pid for process in made.run.processes]
+        if self.one.workload.form == "command" and took_steps != [held_process(self.one.folder)]:
+            raise self._unheld()
+        return made
+
+    def _unheld(self) -> WorkloadFailed:
+        """What is said of a script that may have measured next to others."""
+        workload, why = self.one.workload.id, note("script-not-held")
+        return WorkloadFailed("workload-failed", workload=workload, why=why, see=())
 
     def refuse_if_off(self) -> None:
         """End what is done for it where it is not wanted any more."""

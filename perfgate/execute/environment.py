@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from perfgate.execute.context import RunContext
-from perfgate.execute.import_log import FOLDER, ON_SIGTERM
+from perfgate.execute.import_log import FOLDER, HOLD, ON_SIGTERM
 from perfgate.execute.side_environment import environment_there
 from perfgate.model.order import RUN_COOKIE
 from perfgate.model.workload import Workload
@@ -18,9 +18,10 @@ from perfgate.profilers.nsys.command import withhold_secrets
 UNWANTED_IN_WORKERS: Final = (
     *("PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER"),
     *("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START"),
+    HOLD,
 )
 """Variables of the pytest around a gate that would change the pytest inside a worker, or have
-coverage slow it down."""
+coverage slow it down; and that of a held run around it."""
 
 ONE_THREAD: Final[Mapping[str, str]] = {"OMP_NUM_THREADS": "1"}
 """For the sides of a pair that share a core, where the user has set nothing: they go there when all
@@ -64,10 +65,12 @@ def process_environment(
     *,
     run_id: str,
     shares_core: bool,
+    held: Path | None,
 ) -> tuple[dict[str, str], tuple[str, ...]]:
     """The variables that a run's processes get, and the names of those that are withheld.
 
-    What the workload's own file sets is no secret, and is meant for it.
+    What the workload's own file sets is no secret, and is meant for it. `held` is the run's folder
+    where it is a script that is held.
     """
     passed = (*context.settings.pass_env, *workload.pass_env, *workload.env)
     env, withheld = withhold_secrets(given, passed)
@@ -80,4 +83,5 @@ def process_environment(
         RUN_COOKIE: f"{cookie}:{run_id}" if cookie else run_id,
         # As a shell would have it: this gate's own is another folder, in an A/B run the project's.
         "PWD": str(cwd.absolute()),
+        **({} if held is None else {HOLD: str(held.absolute())}),
     }, withheld

@@ -5,7 +5,7 @@ order.json          to the worker          which workload, how many steps, whose
 worker-report.json  from the worker        how it ended, with which versions
 turn                between both workers   a pair's FIFO: read to wait, written to to hand over
 go, gate            to and from the worker its two where the gate holds it
-imports/            from every process     which files it loaded
+imports/            from every process     which files it loaded, and which of a script's is held
 nsys/               from nsys              all that it writes, with all of the environment
 workload.log, capture-N.sqlite, capture-N-reports/     kept: cleaned of secrets
 ```
@@ -21,7 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from perfgate.execute import import_log
+from perfgate.execute import import_log, script_hold
 from perfgate.model.errors import GpuTaken, StoreFailed
 from perfgate.model.note import Note, note
 from perfgate.model.order import Order, WorkerReport
@@ -35,7 +35,6 @@ from perfgate.system.files import UNDERWAY, files_below, left, remove_left_folde
 ORDER: Final = "order.json"
 WORKER_REPORT: Final = "worker-report.json"
 FIFO: Final = "turn"
-HELD_FIFOS: Final = ("go", "gate")
 IMPORTS: Final = "imports"
 RAW: Final = "nsys"
 LOG: Final = "workload.log"
@@ -52,6 +51,7 @@ def make_folder(folder: Path, order: Order) -> None:
         (folder / IMPORTS).mkdir()
         (folder / ORDER).write_text(order.model_dump_json(indent=2), encoding="utf-8")
         shutil.copyfile(import_log.__file__, folder / IMPORTS / "sitecustomize.py")
+        shutil.copyfile(script_hold.__file__, folder / IMPORTS / f"{script_hold.NAME}.py")
         for way in (order.blocks, order.hold):
             if way is not None:
                 os.mkfifo(way.own)
@@ -73,6 +73,15 @@ def read_worker_report(folder: Path, cleaner: Cleaner) -> WorkerReport | None:
         if cleaned is not found:
             file.write_text(cleaned.model_dump_json(indent=2), encoding="utf-8")
         return cleaned
+    except (OSError, ValueError):
+        return None
+
+
+def held_process(folder: Path) -> int | None:
+    """The id of the process that was held of a script's run, while its folder is there; None where
+    none was."""
+    try:
+        return int((folder / script_hold.HELD).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
 
@@ -123,7 +132,7 @@ def keep_exports(captures: Sequence[Captured], folder: Path) -> None:
 
 def remove_fifos(folder: Path) -> None:
     """Remove what a run's process waited at."""
-    for name in (FIFO, *HELD_FIFOS):
+    for name in (FIFO, *script_hold.FIFOS):
         (folder / name).unlink(missing_ok=True)
 
 

@@ -19,6 +19,9 @@ ON_SIGTERM = "PERFGATE_IMPORT_LOG_SIGTERM"
 """Set where a process may be ended by a signal, so that there is no end of the interpreter's own.
 """
 
+HOLD = "PERFGATE_HOLD"
+"""The variable with the folder of a run that is held: see `script_hold`."""
+
 
 def log(cwd: str, executed: list[str]) -> str:
     """The files that this process has loaded or executed, as the text of a JSON object."""
@@ -171,6 +174,11 @@ def hand_over() -> None:
 
 
 if __name__ == "sitecustomize":
+    if os.environ.get(HOLD):
+        # The copy of script_hold.py next to this one.
+        from perfgate_hold import ScriptHold  # type: ignore[import-not-found]
+
+        ScriptHold(os.environ[HOLD]).start()  # first, so that it is the last at the end
     if os.environ.get(FOLDER):
         watch(os.environ[FOLDER])
     hand_over()

@@ -37,8 +37,13 @@ def how_to_run(
         known: its runs so far, the blessed ones first.
         asked: how many somebody wants at once; None for as many as there is room for.
     """
-    if workload.form == "command" or any((run.processes or 1) > 1 for run in known):
+    if any((run.processes or 1) > 1 for run in known):
         return Form.ALONE, 1
+    if workload.form == "command":
+        if not machine.gpus:
+            return Form.ALONE, 1  # it is held at its first use of CUDA
+        most = workload.ahead or 1
+        asked = min(asked or most, most)
     has_graphs = [run for run in known if run.values.get(Metric.GRAPH_LAUNCHES)]
     if has_graphs and has_graphs[0].form not in (Form.EARLY, Form.LATE):
         return Form.ALONE, 1

@@ -30,7 +30,6 @@ from perfgate.execute.failures import (
     without_steps,
 )
 from perfgate.execute.folder import (
-    HELD_FIFOS,
     IMPORTS,
     LOG,
     ORDER,
@@ -44,6 +43,7 @@ from perfgate.execute.folder import (
     remove_fifos,
 )
 from perfgate.execute.provenance import ImportLog, code_of_run, code_unlogged, read_import_logs
+from perfgate.execute.script_hold import FIFOS
 from perfgate.execute.side_environment import check_there, declared_there, workload_there
 from perfgate.machine import RankWatch, Sampler, Span
 from perfgate.model.errors import StepsNotFound, WorkloadFailed
@@ -346,7 +346,7 @@ def ordered(
         workload = workload_there(workload, tree)
     hold = None
     if form in (Form.EARLY, Form.LATE):
-        own, other = (str(folder / name) for name in HELD_FIFOS)
+        own, other = (str(folder / name) for name in FIFOS)
         hold = Hold(is_early=form is Form.EARLY, own=own, other=other)
     order = Order(
         workload=workload.id,
@@ -359,8 +359,14 @@ def ordered(
     )
     make_folder(folder, order)
     shares_core = blocks is not None and blocks.core is not None
+    is_held_script = hold is not None and workload.form == "command"
     env, withheld = process_environment(
-        context, workload, given, run_id=run_id, shares_core=shares_core
+        context,
+        workload,
+        given,
+        run_id=run_id,
+        shares_core=shares_core,
+        held=folder if is_held_script else None,
     )
     cleaner = context.cleaner.knowing(given, (*workload.pass_env,))
     with underway(folder):

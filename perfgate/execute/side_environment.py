@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
-from perfgate.execute import import_log
+from perfgate.execute import import_log, script_hold
 from perfgate.execute.addopts import INI
 from perfgate.execute.import_log import FOLDER, ON_SIGTERM
 from perfgate.execute.places import PACKAGE
@@ -39,7 +39,7 @@ def pin(tree: Worktree) -> None:
     """Put next to the checkout what comes first on the path of its runs.
 
     ```
-    <home>/imports/sitecustomize.py     for commands
+    <home>/imports/sitecustomize.py     for commands, and what holds them
     <home>/worker/sitecustomize.py      for workers, with the running perfgate: the checkout, or its
                   perfgate -> ...       environment, may hold another
                   perfgate-*.dist-info  so that pytest finds the plugin, installed or not
@@ -54,6 +54,7 @@ def pin(tree: Worktree) -> None:
         for folder in (worker, imports):
             folder.mkdir(exist_ok=True)
             shutil.copyfile(import_log.__file__, folder / "sitecustomize.py")
+        shutil.copyfile(script_hold.__file__, imports / f"{script_hold.NAME}.py")
         if not (worker / PACKAGE.name).is_symlink():
             (worker / PACKAGE.name).symlink_to(PACKAGE)
         info = worker / f"perfgate-{_version()}.dist-info"

@@ -73,7 +73,8 @@ class Workload(Record):
     capture: CaptureMode | CaptureWindow = CaptureMode.CUDA_PROFILER_API
     timeout_s: float = Field(default=600.0, gt=0)
     ahead: int | None = Field(default=None, ge=1, le=16)
-    """Runs that may be alive at once; as the project has it where it is not said."""
+    """Runs that may be alive at once; where it is not said, as the project has it, and of a command
+    one."""
     budgets: Mapping[Metric, Budget] = {}
     """Budgets of this workload, as fractions; they come before the project's."""
     pass_env: tuple[str, ...] = ()

@@ -37,6 +37,7 @@ class CommandFile(Record):
     warmup: int = Field(default=0, ge=0)
     capture: CaptureMode | CaptureWindow = CaptureMode.CUDA_PROFILER_API
     timeout_s: float | None = Field(default=None, gt=0)
+    ahead: int | None = Field(default=None, ge=1, le=16)
     budgets: Mapping[Metric, Budget] = {}
     pass_env: tuple[str, ...] = ()
     env: Mapping[str, str] = {}
@@ -66,6 +67,7 @@ def read_workload_file(file: Path, *, root: Path, settings: Settings) -> Workloa
         step=declared.step,
         capture=declared.capture,
         timeout_s=declared.timeout_s or settings.timeout_s,
+        ahead=declared.ahead,
         budgets=declared.budgets,
         pass_env=declared.pass_env,
         env=declared.env,
@@ -161,6 +163,8 @@ def _check_values(declared: CommandFile, source: str, root: Path) -> None:
     for name in declared.env:
         if not name or "=" in name:
             raise wrong(f"{source} env", name, "expects-variable")
+    if isinstance(declared.capture, CaptureWindow) and (declared.ahead or 1) > 1:
+        raise wrong(f"{source} ahead", declared.ahead, "expects-alone")
     if declared.cwd is not None and not (root / declared.cwd).is_dir():
         raise wrong(f"{source} cwd", declared.cwd, "expects-existing-folder")
 

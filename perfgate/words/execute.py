@@ -96,8 +96,13 @@ _FAILURES: Final[Rows] = {
         "",
         (
             "They were made one by one, which takes longer. Where they want the same port, "
-            "file or cache, say @workload(ahead=1), or let each have its own."
+            "file or cache, or where a script cannot be held, say ahead=1 (@workload, or the YAML "
+            "file), or let each have its own."
         ),
+    ),
+    "script-not-held": (
+        "the one process that takes its steps was not held at its first use of CUDA by torch, so "
+        "it may have measured next to other runs"
     ),
     "held-busy": (
         "runs that wait for their turn keep {cores:.1f} CPU cores busy, next to the one that "

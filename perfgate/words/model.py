@@ -42,6 +42,9 @@ TEXT: Final[Rows] = {
     "expects-capture": (
         "cudaProfilerApi, all, or delay and duration in seconds: {{delay: 10, duration: 10}}"
     ),
+    "expects-alone": (
+        "1 with a window by the clock, which would open while the run waits for its turn"
+    ),
     "expects-tenths": (
         "a multiple of 0.1 s, as nsys takes it, from {least:count} s to a day ({most:count} s)"
     ),

@@ -3,18 +3,18 @@ one fails or the gate goes."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
 import psutil
 import pytest
+from support.held import NOTING, processes_in, times_of
 from support.project import Project
 from support.runs import PERFGATE, context_of, function
 
@@ -25,20 +25,6 @@ from perfgate.model.sample import Form
 from perfgate.profilers.nsys.tool import NsysTool
 
 pytestmark = pytest.mark.nsys
-
-NOTING = """
-import json, os, time
-from pathlib import Path
-
-AT = Path(__file__).parent.parent / "times"
-AT.mkdir(exist_ok=True)
-times = {"imported": time.monotonic()}
-
-def noted(name):
-    times[name] = time.monotonic()
-    (AT / str(os.getpid())).write_text(json.dumps(times))
-"""
-"""A workload's way of telling when it did what."""
 
 LOOP = (
     NOTING
@@ -79,22 +65,6 @@ def wanted(
     return [
         Wanted(context=context, workload=workload, folder=root / f"run-{number}")
         for number in range(runs)
-    ]
-
-
-def times_of(root: Path, name: str = "times") -> list[Mapping[str, float]]:
-    """When each run did what, in the order of their windows."""
-    found = [json.loads(file.read_text()) for file in (root / name).iterdir()]
-    return sorted(found, key=lambda one: one.get("began", 0.0))
-
-
-def processes_in(folder: Path) -> list[psutil.Process]:
-    """Living processes whose command names something in a folder."""
-    return [
-        one
-        for one in psutil.process_iter(["cmdline", "status"])
-        if one.info["status"] != psutil.STATUS_ZOMBIE
-        and any(str(folder) in word for word in one.info["cmdline"] or ())
     ]
 
 

@@ -41,6 +41,7 @@ MAY_START_PROCESSES = {
     "system/test_files.py": "locks and marks of other processes",
     "store/test_baselines.py": "writers in other processes",
     "store/test_disk.py": "a writer in another process, of small files",
+    "execute/test_script_hold.py": "holds a real interpreter",
     "execute/worker/test_busy.py": "children that compute",
     "execute/worker/test_pinning.py": "children and their children are pinned",
     "execute/worker/test_handover.py": "a side of an A/B run is killed, and leaves a child behind",

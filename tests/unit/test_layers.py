@@ -91,6 +91,7 @@ HOMES: Mapping[str, frozenset[str]] = {
     "markupsafe": frozenset({"render"}),
     "numpy": frozenset({"model", "profilers", "metrics", "judge", "bless"}),
     "nvtx": frozenset({"execute", "selftest", "init"}),
+    "perfgate_hold": frozenset({"execute"}),  # a copy of execute/script_hold.py, in a run
     "psutil": frozenset({"system", "machine"}),
     "pydantic": frozenset({"model", "store", "plugin", "github", "bless"}),
     "pynvml": frozenset({"machine"}),

@@ -9,14 +9,10 @@ import select
 import weakref
 from typing import Final
 
+from perfgate.execute.script_hold import DONE, READY, TURN
 from perfgate.execute.worker.endings import Abandoned
 from perfgate.model.order import Blocks, Hold
 
-READY: Final = b"r"
-"""Of a held run: it is where it is to wait."""
-TURN: Final = b"t"
-DONE: Final = b"d"
-"""The rest is the other side's, without a turn any more."""
 LEFT: Final = b"l"
 """The loop was left before its end. A process that is killed says nothing, and is known by the end
 of the file."""

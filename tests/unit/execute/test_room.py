@@ -83,6 +83,31 @@ def test_as_somebody_wants(runs: list[BlessedRun], asked: int, expected: tuple[F
     assert how_to_run(records.workload(), H200, runs, asked=asked) == expected
 
 
-def test_a_script_is_run_one_by_one() -> None:
-    script = records.workload().model_copy(update={"command": ("python", "train.py")})
-    assert how_to_run(script, H200, [known()], asked=4) == (Form.ALONE, 1)
+@pytest.mark.parametrize(
+    ("ahead", "asked", "machine", "runs", "expected"),
+    [
+        # What a project says of its workloads is not of its scripts.
+        pytest.param(None, 4, H200, [known(None)], (Form.ALONE, 1), id="not said"),
+        pytest.param(1, 1, H200, [], (Form.ALONE, 1), id="one"),
+        pytest.param(5, 5, H200, [], (Form.EARLY, 5), id="five"),
+        pytest.param(12, 12, H200, [known(None)], (Form.EARLY, 12), id="twelve"),
+        pytest.param(5, 1, H200, [], (Form.ALONE, 1), id="failed together"),
+        pytest.param(5, 5, Machine(), [], (Form.ALONE, 1), id="no GPU"),
+        pytest.param(5, 5, H200, [known(None, processes=2)], (Form.ALONE, 1), id="ranks"),
+        pytest.param(5, 5, H200, [known(None, graphs=1)], (Form.ALONE, 1), id="graphs, one by one"),
+        pytest.param(
+            *(None, 4, H200, [known(None, graphs=1, form=Form.EARLY)], (Form.EARLY, 1)),
+            id="graphs, blessed early",
+        ),
+    ],
+)
+def test_a_script_is_held_where_it_says_so_itself(
+    ahead: int | None,
+    asked: int,
+    machine: Machine,
+    runs: list[BlessedRun],
+    expected: tuple[Form, int],
+) -> None:
+    update = {"command": ("python", "train.py"), "ahead": ahead}
+    script = records.workload().model_copy(update=update)
+    assert how_to_run(script, machine, runs, asked=asked) == expected

@@ -50,6 +50,7 @@ steps: 30
 warmup: 10
 capture: {delay: 10, duration: 2.5}
 timeout_s: 1.5e3
+ahead: 1
 budgets: {step_ms: 0.05}
 pass_env: [HF_TOKEN]
 env: {OMP_NUM_THREADS: 4}
@@ -64,6 +65,7 @@ cwd: examples
         warmup=10,
         capture=CaptureWindow(delay=10, duration=2.5),
         timeout_s=1500,
+        ahead=1,
         budgets={Metric.STEP_MS: 0.05},
         pass_env=("HF_TOKEN",),
         env={"OMP_NUM_THREADS": "4"},
@@ -174,6 +176,11 @@ WRONG: dict[str, list[str]] = {
         "capture: {delay: 1, duration: 0}",
     ],
     "capture.delay": ["capture: {delay: 86400.1, duration: 1}"],
+    "ahead": [
+        "ahead: 0",
+        "ahead: 17",
+        "ahead: 2\ncapture: {delay: 1, duration: 1}",
+    ],
     "budgets": ["budgets: {stepms: 0.1}", "budgets: 0.02"],
     "budgets nccl_ms": ["budgets: {nccl_ms: 0.1}"],
     "budgets step_ms": ["budgets: {step_ms: 2}"],
