@@ -255,3 +255,15 @@ def test_scripts_that_are_held_do_not_outlive_their_gate(
     while processes_in(script.root) and time.monotonic() < deadline:
         time.sleep(0.2)
     assert not processes_in(script.root)
+
+
+def test_both_sides_of_a_pair_are_held(script: Project, real_nsys: Sequence[str]) -> None:
+    script.write(".gitignore", "times/\n")
+    script.patch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    script.commit()
+    seen = script.gate("--perfgate-against=HEAD")
+    assert "ahead-failed" not in seen.codes
+    kept = script.kept("train")
+    assert {run.form for run in (*kept.runs, *kept.reference_runs)} == {Form.EARLY}
+    assert len(kept.runs) == len(kept.reference_runs)
+    assert not [file for file in kept.code if "imports" in file]
