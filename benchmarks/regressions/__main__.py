@@ -23,8 +23,7 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
-from perfgate.explain.attribution import attributions
-from perfgate.explain.summary import where
+from perfgate.explain.attribution import attributions, where
 from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, Basis, Metric
 from perfgate.model.outcome import Outcome

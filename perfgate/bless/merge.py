@@ -18,15 +18,13 @@ from perfgate.model.document import (
     DocumentWorkload,
     GateDocument,
     MergedGate,
-    reasons_besides,
-    shown_names,
 )
 from perfgate.model.loosening import Direction, Loosening
 from perfgate.model.note import Note, Severity, note, quoted
 from perfgate.model.outcome import PASSING, OnLoosened, Outcome, opens_gate
 from perfgate.model.pagedata import PageData, PageWorkload, page_data
 from perfgate.model.settings import Settings
-from perfgate.render.gate import choice_text
+from perfgate.render.gate import choice_text, shown_names, state_of
 from perfgate.words import say
 
 _SHUT: Final = Severity.INVALID
@@ -237,7 +235,7 @@ def _of_gate(one: Found, *, among: int = 1) -> Iterator[Note]:
     file = f"{one.folder}/{DOCUMENT_FILE}"
     if among > 1 and document.commit is None:
         yield note("merge-commit-unknown", _SHUT, gate=gate)
-    for sentence in reasons_besides(document.shut_by, workloads):
+    for sentence in state_of(document).others:
         yield quoted(f"{gate}: {sentence}" if among > 1 else sentence, _SHUT)
     if document.opens_gate and document.exit_status != 0:
         yield note("merge-open-but-failed", _SHUT, gate=gate, status=document.exit_status)

@@ -57,7 +57,9 @@ def leading(run: Run) -> ProcessSample | None:
 
     Of those that are as slow, the first: the one of the lowest rank.
     """
-    return run.processes[_place([run])] if run.processes else None
+    if len(run.processes) > 1:
+        return run.processes[_place([run])]
+    return next(iter(run.processes), None)
 
 
 def breakdown_of(runs: Sequence[Run]) -> Breakdown:

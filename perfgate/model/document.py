@@ -3,10 +3,9 @@ shares what is said of the gate as a whole and of each run."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import PurePosixPath, PureWindowsPath
-from typing import Final, Protocol
+from typing import Final
 
 from pydantic import AliasChoices, Field, model_validator
 
@@ -131,41 +130,6 @@ class GateSummary(Record):
     settings: Settings
 
 
-class Placed(Protocol):
-    """A workload of a document or of a page."""
-
-    @property
-    def verdict(self) -> Verdict:
-        """What was said of it."""
-
-    @property
-    def machine(self) -> Machine | None:
-        """Where it was measured, of several."""
-
-    @property
-    def gate(self) -> str:
-        """By which gate, of several."""
-
-
-def shown_names(workloads: Sequence[Placed]) -> tuple[str, ...]:
-    """What each workload is called next to the others, in their order.
-
-    That is its own name; where they are of several machines its GPU with it, and where that does
-    not tell them apart the gate that it came from.
-    """
-    slugs = {one.machine.slug for one in workloads if one.machine is not None}
-    placed = [
-        one.verdict.workload
-        + (f" on {one.machine.gpu_name}" if one.machine is not None and len(slugs) > 1 else "")
-        for one in workloads
-    ]
-    counted = Counter(placed)
-    return tuple(
-        f"{name} ({one.gate})" if counted[name] > 1 and one.gate else name
-        for name, one in zip(placed, workloads, strict=True)
-    )
-
-
 DOCUMENT_FORMAT: Final = 2
 """History: 1, the first; 2 adds the commit's tree, the form of each run, the environment and held
 budgets."""
@@ -269,10 +233,3 @@ def declared_at(workload: Workload) -> tuple[str | None, int | None]:
         return workload.source, 1
     # pytest counts lines from 0.
     return workload.source, None if workload.line is None else workload.line + 1
-
-
-def reasons_besides(shut_by: Sequence[str], workloads: Sequence[Placed]) -> tuple[str, ...]:
-    """The sentences that say more than the outcomes of these workloads."""
-    named = zip(shown_names(workloads), workloads, strict=True)
-    outcomes = {f"{name}: {one.verdict.outcome}" for name, one in named}
-    return tuple(sentence for sentence in shut_by if sentence not in outcomes)

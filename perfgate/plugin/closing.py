@@ -138,7 +138,7 @@ def _document_of(state: State, closing: Closing, *, pytest_status: int) -> GateD
         choice=part,
         loosening=None if state.base is None else state.base.loosening,
         settings=gate.settings,
-        workloads=tuple(_workload(gate, verdict) for verdict in gate.verdicts.values()),
+        workloads=tuple(_workload(state, verdict) for verdict in gate.verdicts.values()),
     )
     return gate.cleaner.record(document)
 
@@ -153,12 +153,17 @@ def _shard_of(state: State, shard: Shard) -> DocumentShard:
     )
 
 
-def _workload(gate: Gate, verdict: Verdict) -> DocumentWorkload:
+def _workload(state: State, verdict: Verdict) -> DocumentWorkload:
+    """One workload: its runs, and where it lies, only where a file is written, which alone shows
+    them."""
+    gate, opens_gate = state.gate, state.gate.opens(verdict)
+    if not state.outputs.files:
+        return DocumentWorkload(verdict=verdict, opens_gate=opens_gate)
     checked = gate.checked(verdict.workload)
     source, line = declared_at(gate.workloads[verdict.workload])
     return DocumentWorkload(
         verdict=verdict,
-        opens_gate=gate.opens(verdict),
+        opens_gate=opens_gate,
         runs=tuple(map(DocumentRun.of, checked.runs)),
         reference_runs=tuple(map(DocumentRun.of, checked.reference_runs)),
         interleaved_runs=tuple(map(DocumentRun.of, checked.interleaved_runs)),

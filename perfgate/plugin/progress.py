@@ -83,7 +83,7 @@ class Progress:
     def say(self, line: str) -> None:
         """Write one line, whatever it quotes."""
         with self._suspend():
-            self._console.print(escape.message(escape.line(line)), markup=False)
+            self._console.print(escape.without_commands(escape.line(line)), markup=False)
 
     def plan(self, stages: Sequence[Note]) -> None:
         """Show what is to be spent, wrapped at the width."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from perfgate.model.note import Note
 from perfgate.model.secrets import Cleaner
@@ -79,11 +80,9 @@ class ProfileOutcome:
     """Whether the profiler itself broke down and left no capture: another try may succeed."""
 
 
-def read(capture: Path) -> Timeline:
-    """Read a capture, of whichever profiler; no tool is needed.
+read: Final[Callable[[Path], Timeline]] = read_timeline
+"""Reads a capture, of whichever profiler; no tool is needed.
 
-    Raises:
-        CaptureUnreadable: it is none, or damaged.
-        LayoutUnknown: it is of a version that perfgate does not know.
-    """
-    return read_timeline(capture)
+Raises CaptureUnreadable for what is none, or damaged, and LayoutUnknown for one of a version that
+perfgate does not know.
+"""

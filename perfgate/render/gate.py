@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar, overload
 
-from perfgate.model.document import DocumentWorkload, GateDocument, PartChosen, shown_names
+from perfgate.model.document import DocumentWorkload, GateDocument, PartChosen
 from perfgate.model.loosening import Direction, Loosening
 from perfgate.model.outcome import PASSING, WORST_FIRST, Outcome
 from perfgate.model.pagedata import PageData, PageWorkload
@@ -23,6 +23,25 @@ NOT_SHOWN = {
     Outcome.NO_BASELINE: "compared with nothing",
 }
 """What an outcome that the settings let through leaves open."""
+
+
+def shown_names(workloads: Sequence[DocumentWorkload | PageWorkload]) -> tuple[str, ...]:
+    """What each workload is called next to the others, in their order.
+
+    That is its own name; where they are of several machines its GPU with it, and where that does
+    not tell them apart the gate that it came from.
+    """
+    slugs = {one.machine.slug for one in workloads if one.machine is not None}
+    placed = [
+        one.verdict.workload
+        + (f" on {one.machine.gpu_name}" if one.machine is not None and len(slugs) > 1 else "")
+        for one in workloads
+    ]
+    counted = Counter(placed)
+    return tuple(
+        f"{name} ({one.gate})" if counted[name] > 1 and one.gate else name
+        for name, one in zip(placed, workloads, strict=True)
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

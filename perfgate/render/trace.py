@@ -12,9 +12,9 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from perfgate.model.document import shown_names
 from perfgate.model.pagedata import Bar, PageData
 from perfgate.model.timeline import CopyKind, Timeline
+from perfgate.render.gate import shown_names
 from perfgate.words import say
 from perfgate.words.escape import one_line
 

@@ -89,7 +89,7 @@ def run_process(
 
     heard = listening or Listening()
     with ExitStack() as held:
-        record, cleaning = _Log(held.enter_context(log.open("wb"))), _Cleaning(heard.clean)
+        record = _Record(held.enter_context(log.open("wb")), heard)
         held.callback(record.close)
         returncode = None
         try:
@@ -104,47 +104,50 @@ def run_process(
             )
             with suppress(OutOfTime):
                 for lines in _lines(process, deadline=started + timeout_s, on_tick=heard.on_tick):
-                    _pass_on(cleaning.ready(lines), record, heard.on_line)
+                    record.take(lines)
                 returncode = process.poll()
             wall_s = time.monotonic() - started
-            _pass_on(cleaning.rest(), record, heard.on_line)
+            record.take((), are_last=True)
         finally:
             # Ctrl-C may fall between the program's start and its being known here: the mark finds
             # it anyway.
-            try:
-                left = end_all(ours, process)
-            finally:
-                _pass_on(cleaning.rest(), record, None)
+            left = end_all(ours, process)
     return Finished(returncode=returncode, timed_out=returncode is None, wall_s=wall_s, left=left)
 
 
-def _pass_on(lines: Sequence[str], record: _Log, on_line: Callable[[str], None] | None) -> None:
-    for line in lines:
-        record.write(line)
-        if on_line is not None:
-            on_line(line)
+class _Record:
+    """What a program writes, cleaned however its lines come: what is wrapped over the last few may
+    go on in those to come. Of very much the first and the last lines are kept in its log, and
+    between them how much was left out."""
 
-
-class _Cleaning:
-    """Cleans lines however they come: what is wrapped over the last few may go on in those to
-    come.
-    """
-
-    def __init__(self, clean: Callable[[str], str]) -> None:
-        self._clean = clean
+    def __init__(self, log: BinaryIO, heard: Listening) -> None:
+        self._log, self._heard = log, heard
         self._held: list[str] = []
+        """Lines that a later one may still change."""
+        self._room = HEAD_BYTES
+        self._tail: deque[bytes] = deque()
+        self._tail_bytes = 0
+        self._dropped_lines = self._dropped_bytes = 0
 
-    def ready(self, lines: Sequence[str]) -> list[str]:
-        """Take further lines, and return those, cleaned, that no later one can change."""
+    def take(self, lines: Sequence[str], *, are_last: bool = False) -> None:
+        """Take further lines; keep, and pass on, those that no later one can change."""
         self._held += lines
-        cut = len(self._held) if self._clean is str else self._cut()
+        cut = len(self._held) if are_last or self._heard.clean is str else self._cut()
         done, self._held = self._held[:cut], self._held[cut:]
-        return self._cleaned(done)
+        for line in self._cleaned(done):
+            self._keep(line)
+            if self._heard.on_line is not None:
+                self._heard.on_line(line)
 
-    def rest(self) -> list[str]:
-        """Return the last lines, cleaned."""
-        done, self._held = self._held, []
-        return self._cleaned(done)
+    def close(self) -> None:
+        """Keep what is left, which nobody hears of any more, and write the last lines."""
+        for line in self._cleaned(self._held):
+            self._keep(line)
+        if self._dropped_lines:
+            size = f"{self._dropped_bytes / 1e6:.1f} MB"
+            note = f"[perfgate left out {self._dropped_lines} lines here, {size}]\n"
+            self._log.write(note.encode())
+        self._log.writelines(self._tail)
 
     def _cut(self) -> int:
         """Where the lines can be parted so that cleaning each part by itself is cleaning the whole;
@@ -157,26 +160,15 @@ class _Cleaning:
         return 0
 
     def _cleaned(self, lines: Sequence[str]) -> list[str]:
-        return self._clean("\n".join(lines)).split("\n") if lines else []
+        return self._heard.clean("\n".join(lines)).split("\n") if lines else []
 
-
-class _Log:
-    """Lines in a file: the first and the last ones, and between them how much was left out."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._room = HEAD_BYTES
-        self._tail: deque[bytes] = deque()
-        self._tail_bytes = 0
-        self._dropped_lines = self._dropped_bytes = 0
-
-    def write(self, line: str) -> None:
-        """Add a line: to the file at once as long as there is room, else at the end."""
+    def _keep(self, line: str) -> None:
+        """Add a line to the log: at once as long as there is room, else at the end."""
         data = (line + "\n").encode(errors="replace")
         if self._room > 0:
             self._room -= len(data)
-            self._file.write(data)
-            self._file.flush()
+            self._log.write(data)
+            self._log.flush()
             return
         self._tail.append(data)
         self._tail_bytes += len(data)
@@ -185,14 +177,6 @@ class _Log:
             self._tail_bytes -= dropped
             self._dropped_lines += 1
             self._dropped_bytes += dropped
-
-    def close(self) -> None:
-        """Write the last lines."""
-        if self._dropped_lines:
-            size = f"{self._dropped_bytes / 1e6:.1f} MB"
-            note = f"[perfgate left out {self._dropped_lines} lines here, {size}]\n"
-            self._file.write(note.encode())
-        self._file.writelines(self._tail)
 
 
 class OutOfTime(Exception):

@@ -97,17 +97,12 @@ def seconds(s: float) -> str:
     return f"{hours} h {minutes} min" if minutes else f"{hours} h"
 
 
-def is_time(metric: str) -> bool:
-    """Whether a metric is a time: its unit is in its name."""
-    return metric.endswith("_ms")
-
-
 def value(metric: str, amount: float | None) -> str:
     """Write a metric's value without the unit of a time, which is in the metric's name; of one that
     is not known nothing."""
     if amount is None:
         return ""
-    if is_time(metric):
+    if metric.endswith("_ms"):
         return milliseconds(amount)
     return size(amount) if metric.endswith("_bytes") else count(amount)
 

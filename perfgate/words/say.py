@@ -95,7 +95,8 @@ def is_sayable(said: Coded) -> bool:
     """Whether its code is known, with the fields of its text: of what another perfgate wrote, or
     somebody forged."""
     try:
-        message(said)
+        for text in TEXT[said.code]:
+            filled(text, said.fields)
     except (LookupError, TypeError, ValueError, AttributeError):
         return False
     return True

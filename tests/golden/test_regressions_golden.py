@@ -12,9 +12,8 @@ import pytest
 from support.loops import load_regressions, named_first
 
 from benchmarks.regressions.__main__ import Gate, load, markdown
-from perfgate.explain.attribution import attributions
+from perfgate.explain.attribution import attributions, where
 from perfgate.explain.sides import differences, made_up_of
-from perfgate.explain.summary import where
 from perfgate.model.comparison import Side
 from perfgate.words import say
 

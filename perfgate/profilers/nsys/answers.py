@@ -143,8 +143,15 @@ class _Silent(Exception):
 
 
 def _printed(asked: str, file: Path, lines: Sequence[str], finished: Finished) -> Printed:
-    """What nsys made of one report or rule."""
-    log = _log(asked, lines)
+    """What nsys made of one report or rule, by its file and by what was printed about it.
+
+    `Processing [...] with [.../gpu_gaps.py](gap=0:rows=9) to [...]... `, and then what came of it.
+    Up to 2024 nothing follows where a rule found nothing, not even the end of the line: the next
+    rule goes on there.
+    """
+    named = re.compile(rf"\] with \[(?:.*/)?{re.escape(asked)}(?:\.py)?\]")
+    parts = "\n".join(lines).split("Processing [")[1:]
+    log = "".join(part for part in parts if named.search(part.partition("\n")[0]))
     errors = [line.strip() for line in lines if "ERROR" in line and (asked in line or line in log)]
     if errors and f"'{asked}' could not be found" in errors[0]:
         return Printed(text="", skipped=errors[0])
@@ -165,18 +172,6 @@ def _printed(asked: str, file: Path, lines: Sequence[str], finished: Finished) -
     elif text == "" and log:
         return Printed(text="")
     raise _Silent(_last(lines))
-
-
-def _log(asked: str, lines: Sequence[str]) -> str:
-    """What nsys printed about one report or rule.
-
-    `Processing [...] with [.../gpu_gaps.py](gap=0:rows=9) to [...]... `, and then what came of it.
-    Up to 2024 nothing follows where a rule found nothing, not even the end of the line: the next
-    rule goes on there.
-    """
-    named = re.compile(rf"\] with \[(?:.*/)?{re.escape(asked)}(?:\.py)?\]")
-    parts = "\n".join(lines).split("Processing [")[1:]
-    return "".join(part for part in parts if named.search(part.partition("\n")[0]))
 
 
 def _last(lines: Sequence[str]) -> str:

@@ -9,7 +9,8 @@ import pytest
 from support.judging import MOMENT
 from syrupy.assertion import SnapshotAssertion
 
-from perfgate.explain.summary import anchor_lost, headline, largest, where
+from perfgate.explain.attribution import largest, where
+from perfgate.explain.summary import anchor_lost, headline
 from perfgate.model.diagnosis import Attribution, Axis, Part
 from perfgate.model.metric import METRICS, Basis, Kind, Metric
 from perfgate.model.note import Note, note, quoted
