@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from perfgate.machine.identity import VARIABLE, visible_devices
-from perfgate.machine.lock import machine_folder, prepare_folder
+from perfgate.machine.lock import prepare_folder
 from perfgate.machine.nvml import NVML, NoDriver, NvmlLibrary, open_nvml
 from perfgate.machine.sampler import wait_until_idle
 from perfgate.model.errors import PerfgateError
@@ -350,7 +350,7 @@ def _refusal(folder: Path) -> Note | None:
 def check_locks(folder: Path | None = None) -> CheckResult:
     """Say whether gates can take turns in a folder, by default this machine's."""
     try:
-        folder = prepare_folder(machine_folder() if folder is None else folder)
+        folder = prepare_folder(folder)
     except PerfgateError as error:
         return CheckResult("locks", error)
     return CheckResult("locks", _refusal(folder) or note("locks-there", folder=str(folder)))

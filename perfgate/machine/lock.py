@@ -72,7 +72,7 @@ def gpu_lock(
         GpuTaken: `timeout_s` is over.
         StoreFailed: the folder or a file in it cannot be used.
     """
-    where = prepare_folder(machine_folder() if folder is None else folder)
+    where = prepare_folder(folder)
     ours = {"pid": os.getpid(), "workload": workload, "user": psutil.Process().username()}
     deadline = time.monotonic() + timeout_s
     is_waiting = False
@@ -96,10 +96,11 @@ def gpu_lock(
         yield
 
 
-def prepare_folder(folder: Path) -> Path:
-    """Make the lock folder, writable for every user as /tmp is, and return it. Raises
-    StoreFailed.
+def prepare_folder(folder: Path | None = None) -> Path:
+    """Make the lock folder, by default `machine_folder()`, writable for every user as /tmp is, and
+    return it. Raises StoreFailed.
     """
+    folder = machine_folder() if folder is None else folder
     try:
         folder.mkdir(parents=True, exist_ok=True)
         found = folder.lstat()

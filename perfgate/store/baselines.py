@@ -116,17 +116,15 @@ class Baselines:
             listed += [self._listed(folder.name, path, at_home=at_home) for path in files]
         return tuple(listed)
 
-    def other_machines(self, workload: str, *, besides: str | None = None) -> tuple[str, ...]:
-        """Return the slugs of the machines, but for one, that have a baseline of this workload.
+    def other_machines(self, workload: str) -> tuple[str, ...]:
+        """Return the slugs of the machines that have a baseline of this workload.
 
         Raises:
             BaselineUnreadable: the folder of the baselines cannot be listed.
         """
         name = f"{file_name(workload)}.json"
         return tuple(
-            folder.name
-            for folder in self._slug_folders()
-            if folder.name != besides and os.path.lexists(folder / name)
+            folder.name for folder in self._slug_folders() if os.path.lexists(folder / name)
         )
 
     def save(self, baseline: Baseline, *, replacing: Baseline | None) -> Path:

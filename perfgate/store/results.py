@@ -179,12 +179,10 @@ class Results:
         folder = next(iter(self._folders_of(workload, slug)), None)
         return None if folder is None else KeptResult(folder=folder, result=self.load(folder))
 
-    def workloads(self, slug: str | None = None) -> tuple[str, ...]:
-        """Return the ids of the workloads that have a kept result on one machine or on any,
-        sorted.
-        """
+    def workloads(self) -> tuple[str, ...]:
+        """Return the ids of the workloads that have a kept result on any machine, sorted."""
         found: set[str] = set()
-        for machine in self._machines(slug):
+        for machine in _folders(self.folder):
             for folder in _folders(machine):
                 kept = _with_result(folder)
                 name = workload_of(folder.name)
@@ -204,14 +202,11 @@ class Results:
             gone = ResultUnreadable("result-vanished", **error.fields)
             return ListedResult(folder=folder, found=gone)
 
-    def _machines(self, slug: str | None) -> tuple[Path, ...]:
-        results = self.folder
-        return _folders(results) if slug is None else (results / file_name(slug),)
-
     def _folders_of(self, workload: str, slug: str | None) -> list[Path]:
+        on_one = () if slug is None else (self.folder / file_name(slug),)
         found = [
             folder
-            for machine in self._machines(slug)
+            for machine in on_one or _folders(self.folder)
             for folder in _with_result(machine / file_name(workload))
         ]
         # What was measured under a clock that ran ahead would stay the newest until that day.

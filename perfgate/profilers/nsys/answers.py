@@ -88,7 +88,6 @@ def answers(
     sqlite: Path,
     folder: Path,
     *,
-    timeout_s: float = TIMEOUT_S,
     on_tick: OnTick = None,
 ) -> dict[Name, Printed]:
     """Let nsys print reports or rules of a capture's export; the CSVs stay in `folder`.
@@ -98,7 +97,6 @@ def answers(
         asked: by name what to ask for, as this nsys calls it; arguments follow a colon.
         sqlite: the export.
         folder: where the CSVs stay, as `{name}.csv`; those of an earlier call are replaced.
-        timeout_s: for all together.
         on_tick: called at least every 0.1 s, and may call it off by raising.
 
     Raises:
@@ -116,7 +114,7 @@ def answers(
             source=str(plain / "capture.sqlite"),
             output=str(plain / "printed"),
         )
-        lines, finished = run_quietly(tool, argv, work, timeout_s, on_tick)
+        lines, finished = run_quietly(tool, argv, work, TIMEOUT_S, on_tick)
         for name, one in asked.items():
             called = one.partition(":")[0]
             # The name of a rule's file ends in its arguments, in nsys's spelling.

@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 import signal
 from collections import deque
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -79,13 +78,9 @@ _ROOT_CAUSE: Final = re.compile(
 class Output:
     """The merged output of nsys and workload, line by line."""
 
-    def __init__(
-        self, on_line: Callable[[str], None] | None, cleaner: Cleaner | None = None
-    ) -> None:
-        self._on_line, self._cleaner = on_line, cleaner or Cleaner()
+    def __init__(self, cleaner: Cleaner) -> None:
+        self._cleaner = cleaner
         self._indented_is_own = False
-        self.in_listener = False
-        """Whether `on_line` was called and has not come back: what was raised since is its own."""
         self.own: deque[str] = deque(maxlen=_LINES_KEPT)
         self.said: deque[str] = deque(maxlen=_LINES_KEPT)
 
@@ -104,7 +99,7 @@ class Output:
         return tuple(lines[-TAIL_LINES:])
 
     def take(self, line: str) -> None:
-        """Take the next line; the workload's go to `said` and `on_line`, nsys's to `own`.
+        """Take the next line; the workload's go to `said`, nsys's to `own`.
 
         Progress bars and blank lines go nowhere.
         """
@@ -121,10 +116,6 @@ class Output:
         else:
             self._indented_is_own = False
             self.said.append(line)
-            if self._on_line is not None:
-                self.in_listener = True
-                self._on_line(line)
-                self.in_listener = False
 
 
 def signal_name(number: int) -> str | None:

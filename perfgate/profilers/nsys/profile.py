@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -49,23 +48,17 @@ _NOT_IN_ENV_VAR: Final = frozenset(",\"'\\")
 """nsys splits `--env-var` at commas and knows quotes."""
 
 
-def profile(
-    tool: NsysTool,
-    spec: ProfileSpec,
-    *,
-    on_line: Callable[[str], None] | None = None,
-    on_tick: OnTick = None,
-) -> ProfileOutcome:
-    """Run a workload under nsys and return what came of it; `on_line` gets the workload's lines.
+def profile(tool: NsysTool, spec: ProfileSpec, *, on_tick: OnTick = None) -> ProfileOutcome:
+    """Run a workload under nsys and return what came of it.
 
     Never raises for a workload, an nsys or a disk that fails: see `ProfileOutcome.problem`.
-    Whatever the run started has ended on return, also on KeyboardInterrupt and what `on_line` or
-    `on_tick` raise; `on_tick` is called at least every 0.1 s.
+    Whatever the run started has ended on return, also on KeyboardInterrupt and what `on_tick`
+    raises, which is called at least every 0.1 s.
 
     Raises:
         ValueError: the folder holds captures already; they would be taken for this run's.
     """
-    lines = Output(on_line, spec.cleaner)
+    lines = Output(spec.cleaner)
     ran: tuple[Finished, int] | None = None
     try:
         # nsys writes with umask 0, and what it writes holds the environment.
@@ -74,8 +67,6 @@ def profile(
         if problem is None:
             ran = _run(tool, spec, lines, on_tick)
     except OSError as error:
-        if lines.in_listener:
-            raise
         problem = invalid("run-folder-unusable", folder=str(spec.folder), reason=str(error))
     if ran is None:
         return ProfileOutcome(log=spec.folder / LOG, tail=lines.tail, problem=problem)

@@ -16,7 +16,7 @@ from perfgate.model.reports import (
     Reports,
     RuleName,
 )
-from perfgate.profilers.nsys.answers import TIMEOUT_S, answers
+from perfgate.profilers.nsys.answers import answers
 from perfgate.profilers.nsys.command import called
 from perfgate.profilers.nsys.layouts import COLUMNS, HEADERS, OPERATIONS, ColumnKind
 from perfgate.profilers.nsys.tool import NsysTool
@@ -27,14 +27,7 @@ MOST_ROWS: Final = 10_000
 Fields = dict[str, float | int | str | None]
 
 
-def run_reports(
-    tool: NsysTool,
-    sqlite: Path,
-    folder: Path,
-    *,
-    timeout_s: float = TIMEOUT_S,
-    on_tick: OnTick = None,
-) -> Reports:
+def run_reports(tool: NsysTool, sqlite: Path, folder: Path, *, on_tick: OnTick = None) -> Reports:
     """Let nsys summarise a capture's export; the CSVs stay in `folder` as `{report}.csv`.
 
     A report that nsys skipped for want of data is in `Reports.skipped` with its reason.
@@ -49,7 +42,6 @@ def run_reports(
         {name: called(name, tool.version) for name in ReportName},
         sqlite,
         folder,
-        timeout_s=timeout_s,
         on_tick=on_tick,
     )
     return read_reports(
@@ -151,8 +143,6 @@ def run_rules(
     folder: Path,
     *,
     gap_ms: int = 0,
-    timeout_s: float = TIMEOUT_S,
-    on_tick: OnTick = None,
 ) -> Findings:
     """Let nsys apply its expert rules to a capture's export; the CSVs stay as `{rule}.csv`.
 
@@ -165,8 +155,6 @@ def run_rules(
         sqlite: the export.
         folder: where the CSVs stay; those of an earlier call are replaced or removed.
         gap_ms: gaps of up to this many whole milliseconds are left out.
-        timeout_s: for all rules together.
-        on_tick: called at least every 0.1 s while nsys runs, and may call it off by raising.
 
     Raises:
         CaptureUnreadable: the export is none, or nsys failed on it.
@@ -181,8 +169,6 @@ def run_rules(
         },
         sqlite,
         folder,
-        timeout_s=timeout_s,
-        on_tick=on_tick,
     )
     rows = {
         rule: parse_rule(found[rule].text, rule=rule, source=f"{sqlite} {rule}")

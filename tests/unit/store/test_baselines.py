@@ -218,7 +218,6 @@ def test_other_machines_are_those_with_a_baseline_of_the_workload(store: Store) 
     store.baselines.save(records.baseline(on=records.machine("NVIDIA A100")), replacing=None)
     store.baselines.save(records.baseline(name="other"), replacing=None)
     assert store.baselines.other_machines("mlp") == ("nvidia-a100", "nvidia-h100")
-    assert store.baselines.other_machines("mlp", besides="nvidia-h100") == ("nvidia-a100",)
     assert store.baselines.other_machines("unknown") == ()
 
 

@@ -238,7 +238,6 @@ def test_kept_workloads_are_named_even_where_a_name_was_cut(store: Store) -> Non
     kept(store, records.result(of=records.workload(long)))
     kept(store, records.result(of=records.workload("a/b")), slug="nvidia-h100")
     assert store.results.workloads() == ("a/b", long)
-    assert store.results.workloads(SLUG) == (long,)
 
 
 def test_a_full_disk_is_reported(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
