@@ -17,8 +17,7 @@ from typing import Final, assert_never
 
 from benchmarks.series.lessons import NO_DIFFERENCE, VARIANTS, Lesson, Series
 from benchmarks.series.recording import RecordedRun, RecordedVariant, Recording
-from perfgate.explain.pace import pace_notes
-from perfgate.explain.shown import of_counts
+from perfgate.explain.shown import of_counts, pace_notes
 from perfgate.judge.evidence import Evidence
 from perfgate.judge.judge import judge
 from perfgate.judge.looks import AB_PLAN

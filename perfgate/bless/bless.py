@@ -23,7 +23,7 @@ from perfgate.bless.refusals import (
 from perfgate.bless.repeats import by_occasion, occasion_of, once, plainly_differ, why_no_repeat
 from perfgate.explain import sides
 from perfgate.explain.breakdown import breakdown_of, kept
-from perfgate.explain.pace import pace_notes
+from perfgate.explain.shown import pace_notes
 from perfgate.judge.evidence import Evidence
 from perfgate.judge.hold import COARSEST, too_coarse
 from perfgate.judge.judge import judge

@@ -10,8 +10,7 @@ from perfgate.execute.pairing import in_noise_of
 from perfgate.explain.advice import classify, new_advice, without_outliers
 from perfgate.explain.attribution import attributions, where
 from perfgate.explain.breakdown import breakdown_of
-from perfgate.explain.pace import pace_notes
-from perfgate.explain.shown import of_counts, with_shown
+from perfgate.explain.shown import of_counts, pace_notes, with_shown
 from perfgate.explain.summary import anchor_lost, headline
 from perfgate.gate.notes import because, noting, shut_anyway
 from perfgate.gate.underway import Checked, Underway, step_times

@@ -8,7 +8,7 @@ from statistics import median
 from typing import Final
 
 from perfgate.execute.lab import Asked
-from perfgate.explain.pace import pace_notes
+from perfgate.explain.shown import pace_notes
 from perfgate.gate.alike import launches_gone, other_form, other_processes, other_steps
 from perfgate.gate.conclude import conclude, drifted
 from perfgate.gate.notes import because, noting, verdict_of

@@ -28,7 +28,7 @@ from benchmarks.series.recording import (
     save,
 )
 from benchmarks.series.table import markdown
-from perfgate.explain.pace import slow_start
+from perfgate.explain.shown import slow_starts
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import ProcessSample, RangeSample, Run
@@ -281,7 +281,7 @@ def test_the_warm_up_of_the_recorded_variants_is_long_enough() -> None:
         one.run for variant in recorded for one in variant.sound if one.run.processes[0].periods_ms
     ]
     assert len(runs) == 88
-    assert [run.started_at for run in runs if slow_start([run, run]) is not None] == []
+    assert [run.started_at for run in runs if slow_starts([run, run])] == []
 
 
 def test_the_committed_table_is_what_the_recording_and_the_judge_of_now_make() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.judging import MOMENT
 
-from perfgate.explain.pace import pace_changed, pace_notes, slow_start
+from perfgate.explain.shown import pace_changed, pace_notes, slow_starts
 from perfgate.model.machine import Conditions, GpuCondition
 from perfgate.model.metric import Metric
 from perfgate.model.note import Severity
@@ -110,8 +110,7 @@ def test_noise_is_no_change_of_pace(seed: int, sd: float) -> None:
 
 
 def test_first_steps_that_are_slow_in_every_run_are_a_warning_with_what_to_raise() -> None:
-    found = slow_start([run([*[300.0] * slow, *[10.0] * 17]) for slow in (1, 4, 2)])
-    assert found is not None
+    (found,) = pace_notes([run([*[300.0] * slow, *[10.0] * 17]) for slow in (1, 4, 2)])
     assert (found.code, found.severity) == ("slow-start", Severity.WARN)
     assert found.fields == {
         "found": 3,
@@ -140,13 +139,13 @@ def test_first_steps_that_are_slow_in_every_run_are_a_warning_with_what_to_raise
 def test_a_start_that_may_be_chance_or_the_loops_own_is_not_noted(
     periods: list[list[float]],
 ) -> None:
-    assert slow_start([run(one) for one in periods]) is None
+    assert slow_starts([run(one) for one in periods]) == []
 
 
 def test_a_run_of_no_process_and_blocks_have_no_start() -> None:
     empty = run([10.0] * 9).model_copy(update={"processes": ()})
-    assert slow_start([empty] * 3) is None
-    assert slow_start([run([300.0, *[10.0] * 17], begins=True)] * 3) is None
+    assert slow_starts([empty] * 3) == []
+    assert slow_starts([run([300.0, *[10.0] * 17], begins=True)] * 3) == []
 
 
 def test_of_a_pace_that_changes_and_a_slow_start_one_is_noted() -> None:
