@@ -38,7 +38,7 @@ class ScriptHold:
         self._pid = os.getpid()
         self._leave = os._exit
         self._is_registered = self._has_turn = False
-        self._reads = self._writes = -1
+        self._ends: list[int] = []
 
     def start(self) -> None:
         """Wait for torch, and for the end. What is registered first at the end is called last: by
@@ -75,12 +75,10 @@ class ScriptHold:
             pass
         own, other = (os.path.join(self._folder, name) for name in FIFOS)  # noqa: PTH118
         # Opened so, it waits for nobody: a gate that is gone is the end of the file.
-        self._reads = os.open(own, os.O_RDONLY | os.O_NONBLOCK)
-        os.set_blocking(self._reads, True)
-        self._writes = os.open(other, os.O_RDWR)
+        self._ends = [os.open(own, os.O_RDONLY | os.O_NONBLOCK), os.open(other, os.O_RDWR)]
+        os.set_blocking(self._ends[0], True)
         os.register_at_fork(after_in_child=self._close)
-        os.write(self._writes, READY)
-        if os.read(self._reads, 1) != TURN:
+        if self._say(READY) != TURN:
             self._leave(1)
         self._has_turn = True
 
@@ -88,15 +86,20 @@ class ScriptHold:
         """Keep still until the others have measured. One that has failed is not waited for."""
         if self._has_turn and os.getpid() == self._pid and not hasattr(sys, "last_type"):
             self._has_turn = False
-            os.write(self._writes, DONE)
-            os.read(self._reads, 1)
+            self._say(DONE)
 
     def exit_at_once(self, status: int) -> None:
         """In place of `os._exit`."""
         self.end()
         self._leave(status)
 
+    def _say(self, word: bytes) -> bytes:
+        """Say this, and wait for what the gate says to it; nothing where it is gone."""
+        reads, writes = self._ends
+        os.write(writes, word)
+        return os.read(reads, 1)
+
     def _close(self) -> None:
         """In a forked child: one that outlives its parent would keep the gate waiting."""
-        os.close(self._reads)
-        os.close(self._writes)
+        while self._ends:  # its own children have none
+            os.close(self._ends.pop())
