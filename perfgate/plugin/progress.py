@@ -68,12 +68,9 @@ class Progress:
 
     def done(self, title: str, run: Run) -> None:
         """Tell what a run measured."""
-        values = run.measured()
-        text = ", ".join(
-            f"{metric} {numbers.value(metric, values[metric])}"
-            for metric in SHOWN
-            if metric in values
-        )
+        values = ((metric, run.value(metric)) for metric in SHOWN)
+        known = (f"{name} {numbers.value(name, ms)}" for name, ms in values if ms is not None)
+        text = ", ".join(known)
         self.say(f"{self._shown} {title}: {text} ({run.wall_s:.1f} s)")
 
     def crashed(self, crash: NsysCrashed) -> None:

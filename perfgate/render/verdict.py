@@ -147,8 +147,7 @@ def step_cells(verdict: Verdict) -> tuple[str, str, str, str]:
     step = verdict.of(Metric.STEP_MS)
     if step is None or step.now is None:
         return "", "", "", runs
-    cells = metric_cells(step)
-    return cells.now, cells.change, cells.budget, runs
+    return numbers.value(step.metric, step.now), change_cell(step), _budget(step), runs
 
 
 def verdict_parts(verdict: Verdict) -> dict[str, Sequence[str]]:
