@@ -61,10 +61,6 @@ def _setting(name: str, text: str, default: Default = None) -> Option:
     return Option(name, text, setting=name, default=default, is_flag=False)
 
 
-def _file(name: str, text: str) -> Option:
-    return Option(name, f"{text} to FILE", "FILE", typed=False)
-
-
 OPTIONS: Final = (
     _setting("workloads", "folder of the workloads", "workloads"),
     _setting("baselines", "folder of the baselines", "baselines"),
@@ -143,11 +139,16 @@ OPTIONS: Final = (
     _setting(
         "lock_timeout_s", "how long to wait for another gate on the same GPU, in seconds", 3600.0
     ),
-    _file("json", "write verdicts and measurements as JSON"),
-    _file("html", "write a page with plots and timelines"),
-    _file("page_data", "write what such a page is made of as JSON"),
-    _file("trace", "write typical steps as a trace for Perfetto"),
-    _file("markdown", "append verdicts as Markdown, such as $GITHUB_STEP_SUMMARY,"),
+    Option("json", "write verdicts and measurements as JSON to FILE", "FILE", typed=False),
+    Option("html", "write a page with plots and timelines to FILE", "FILE", typed=False),
+    Option("page_data", "write what such a page is made of as JSON to FILE", "FILE", typed=False),
+    Option("trace", "write typical steps as a trace for Perfetto to FILE", "FILE", typed=False),
+    Option(
+        "markdown",
+        "append verdicts as Markdown, such as $GITHUB_STEP_SUMMARY, to FILE",
+        "FILE",
+        typed=False,
+    ),
     Option("keep_captures", "keep nsys's own files too; they hold the workload's environment"),
 )
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import signal
 from collections import deque
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -75,14 +76,16 @@ _ROOT_CAUSE: Final = re.compile(
 )
 
 
+@dataclass(slots=True)
 class Output:
     """The merged output of nsys and workload, line by line."""
 
-    def __init__(self, cleaner: Cleaner) -> None:
-        self._cleaner = cleaner
-        self._indented_is_own = False
-        self.own: deque[str] = deque(maxlen=_LINES_KEPT)
-        self.said: deque[str] = deque(maxlen=_LINES_KEPT)
+    cleaner: Cleaner
+    own: deque[str] = field(default_factory=lambda: deque(maxlen=_LINES_KEPT))
+    """nsys's last lines."""
+    said: deque[str] = field(default_factory=lambda: deque(maxlen=_LINES_KEPT))
+    """The workload's."""
+    _indented_is_own: bool = False
 
     @property
     def tail(self) -> tuple[str, ...]:
@@ -90,7 +93,7 @@ class Output:
 
         Where torchrun reports a failed rank, that rank's before it.
         """
-        said = self._cleaner.lines(self.said)  # together: a secret may go over several
+        said = self.cleaner.lines(self.said)  # together: a secret may go over several
         failed = (place for place, line in enumerate(said) if TORCHRUN_FAILED.match(line))
         end = next(failed, len(said))
         lines = said[:end] or said
