@@ -369,7 +369,14 @@ def look(
             screened = _as_x(metric, earlier.stored, earlier.alone)
             alone = screened if plan.in_pairs else _as_x(metric, before, earlier.alone)
         sides = _as_x(metric, before, after)
-        found[metric] = look_at(rule, sides, is_last=is_last, alone=alone, screened=screened)
+        found[metric] = look_at(
+            rule,
+            sides,
+            is_last=is_last,
+            alone=alone,
+            screened=screened,
+            step=found.get(Metric.STEP_MS) if metric is Metric.GAP_MS else None,
+        )
     return found
 
 

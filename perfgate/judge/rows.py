@@ -52,7 +52,8 @@ def judge_rows(case: Case) -> list[JudgedRow]:
         if len(found) < len(case.runs):
             judged.append(JudgedRow(row=_missing(metric, case)))
         elif metric in SPECS:
-            judged.append(_judge_time(metric, np.array(found), case))
+            step = next((one.look for one in judged if one.row.metric is Metric.STEP_MS), None)
+            judged.append(_judge_time(metric, np.array(found), case, step=step))
         else:
             judged.append(JudgedRow(row=counts[metric]))
     return judged
@@ -99,7 +100,7 @@ def _counts(case: Case) -> dict[Metric, MetricVerdict]:
 # Times
 
 
-def _judge_time(metric: Metric, now: Floats, case: Case) -> JudgedRow:
+def _judge_time(metric: Metric, now: Floats, case: Case, *, step: Look | None) -> JudgedRow:
     rule = rule_of(
         metric,
         case.there,
@@ -133,6 +134,7 @@ def _judge_time(metric: Metric, now: Floats, case: Case) -> JudgedRow:
         is_last=case.plan.is_last(len(now), most=case.most),
         alone=alone,
         screened=screened,
+        step=step if metric is Metric.GAP_MS else None,
     )
     names = ("baseline", "candidate")
     return JudgedRow(
@@ -184,6 +186,9 @@ def _row(rule: TimeRule, look: Look, before: Floats, now: Floats) -> MetricVerdi
         high = rule.as_fraction(comparison.upper(PASS_CONFIDENCE))
     budget, basis = rule.as_fraction(rule.limit), rule.spec.basis
     kept = look.compared.kept
+    code = "time-changed" if basis is Basis.LOG else "share-changed"
+    if look.costs_nothing:
+        code = "idle-costs-nothing"
     return MetricVerdict(
         metric=rule.metric,
         outcome=outcome,
@@ -199,7 +204,7 @@ def _row(rule: TimeRule, look: Look, before: Floats, now: Floats) -> MetricVerdi
         p_value=float(against.p_slower),
         smallest=rule.as_fraction(smallest) if len(now) >= rule.plan.fewest_to_fail else None,
         note=note(
-            "time-changed" if basis is Basis.LOG else "share-changed",
+            code,
             change=change,
             low=low,
             high=high,

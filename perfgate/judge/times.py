@@ -41,6 +41,9 @@ SPECS: Final[Mapping[Metric, TimeSpec]] = {
 Columns = Mapping[Metric, Floats]
 """ms, or counts, per step: one value a run, shape (runs,) or (gates, runs)."""
 
+COSTLESS_CONFIDENCE: Final = 0.9975
+"""Of the step's upper bound, below which idle time costs nothing: another way to pass, which may be
+wrong a tenth as often as the first."""
 _LARGEST = 1e150
 """x must stay below this, so that squares stay finite."""
 _PART_OF_STEP = 0.1
@@ -203,6 +206,8 @@ class Look:
     by_chance: Flags
     """Whether it proves nothing, as two modes may have been met so by chance."""
     passes: Flags
+    costs_nothing: Flags
+    """Of idle time: whether it passes only since the step did not become longer by so much."""
     loses: Flags
     gains: Flags
     level: Floats
@@ -223,8 +228,12 @@ def look_at(
     is_last: bool,
     alone: Sides | None = None,
     screened: Sides | None = None,
+    step: Look | None = None,
 ) -> Look:
     """Judge runs.
+
+    Idle time is within its budget also where the whole step is: what does not make the step longer
+    costs nobody anything, as when kernels got faster and the host did not.
 
     Args:
         rule: how; its plan says what they are.
@@ -233,6 +242,7 @@ def look_at(
         alone: of an A/B run, the candidate's runs made alone before it, next to what is usual:
             slow ones still count.
         screened: the same next to blessed runs: any that is extreme puts off a loss.
+        step: of idle time, what the same runs say of the step.
     """
     plan, limit = rule.plan, rule.limit
     found = _pairs(rule, *sides) if plan.in_pairs else _runs(rule, *sides)
@@ -246,6 +256,11 @@ def look_at(
     within = comparison.upper(PASS_CONFIDENCE) < limit
     too_good = found.gained_by_chance & (comparison.estimate < -limit)
     passes = within & slow.hides_nothing(chance=plan.slow_chance if is_last else None) & ~too_good
+    costs_nothing = np.zeros_like(passes)
+    if step is not None:
+        longest = step.compared.comparison.upper(COSTLESS_CONFIDENCE)
+        costs_nothing = ~passes & step.passes & (longest < np.log1p(limit))
+        within, passes = within | costs_nothing, passes | costs_nothing
     can_lose = ~within & ~found.lost_by_chance & (against.estimate > rule.least_loss)
     if plan.stage is Stage.AB_RUN and runs < FEWEST_WITH_EXTREMES:
         can_lose &= ~extreme
@@ -259,6 +274,7 @@ def look_at(
         within=np.asarray(within),
         by_chance=np.asarray(too_good | (~within & found.lost_by_chance & is_loss)),
         passes=np.asarray(passes),
+        costs_nothing=np.asarray(costs_nothing),
         loses=np.asarray(level * rule.shares <= 1),
         gains=np.asarray(passes & is_gain & (comparison.lower(PASS_CONFIDENCE) < -limit)),
         level=level,

@@ -32,6 +32,10 @@ _COUNTS: Final[Rows] = {
 _TIMES: Final[Rows] = {
     "time-changed": "{change:change of unit}, budget {budget:limit of unit}",
     "share-changed": "{change:change of unit} of a step, budget {budget:limit of unit}",
+    "idle-costs-nothing": (
+        "{change:change of unit} of a step, budget {budget:limit of unit}; but the step is not "
+        "longer by so much"
+    ),
     "time-zero": (
         "0 in {before} of {of:baseline run|baseline runs} and in {now} of {runs:run|runs}, "
         "which leaves no relative change to judge"

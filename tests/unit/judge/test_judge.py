@@ -184,6 +184,24 @@ def test_nothing_known_is_not_a_pass(before: Columns, now: Columns, expected: Ou
     assert judged(blessed(before), measured(now)).outcome is expected
 
 
+@pytest.mark.parametrize(
+    ("step", "gap", "expected", "why"),
+    [
+        pytest.param(1.0, 0.5, Outcome.PASSED, "idle-costs-nothing", id="kernels got faster"),
+        pytest.param(1.0, 0.0, Outcome.PASSED, "share-changed", id="no more idle time"),
+        pytest.param(1.05, 0.5, Outcome.REGRESSED, "share-changed", id="the step is longer"),
+    ],
+)
+@pytest.mark.parametrize("plan", [AB_PLAN, INTERLEAVED_PLAN])
+def test_idle_time_that_does_not_make_the_step_longer_is_no_loss(
+    plan: Plan, step: float, gap: float, expected: Outcome, why: str
+) -> None:
+    now = columns(8, step=step, kernel=0.94 if step == 1.0 and gap else 1.0, gap=gap)
+    verdict = of(now, plan)
+    rows = {row.metric: row for row in verdict.metrics}
+    assert (rows[M.GAP_MS].outcome, code(rows[M.GAP_MS])) == (expected, why)
+
+
 def test_budgets_override_the_defaults() -> None:
     lost = columns(5, step=1.04)
     assert judged(BASELINE, measured(lost), budgets={M.STEP_MS: 0.2}).outcome is Outcome.PASSED
