@@ -16,7 +16,6 @@ from perfgate.model.errors import StoreFailed
 from perfgate.model.secrets import SHORTEST, Cleaner
 from perfgate.profilers.nsys.export.file import (
     Export,
-    check_export,
     open_export,
     read_only_uri,
     refusing_damage,
@@ -133,9 +132,8 @@ names that the rows above refer to."""
 def clean_export(path: Path, cleaner: Cleaner, *, until: str | None = None) -> None:
     """Replace texts that hold a secret, and leave out what began after the range `until`; in place.
 
-    Raises CaptureUnreadable as `read_timeline`.
+    `path` is an export that has been checked. Raises CaptureUnreadable where SQLite cannot read it.
     """
-    check_export(path)
     with refusing_damage(path), closing(sqlite3.connect(path)) as export:
         export.text_factory = text_of
         for table, column in _TEXTS:
