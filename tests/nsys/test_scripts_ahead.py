@@ -146,7 +146,6 @@ def test_a_thread_may_be_the_first_to_use_cuda_and_forked_children_hold_nobody(
     made = list(Batch(wanted(nsys_tool, tmp_path, runs=2), Form.EARLY))
     assert len(made) == 2
     first, second = times_of(tmp_path)
-    assert max(first["imported"], second["imported"]) < first["built"]
     assert first["ended"] < second["built"]
     assert not processes_in(tmp_path)
 
