@@ -16,9 +16,8 @@ from perfgate.gate.reference import (
     check_steps,
 )
 from perfgate.gate.underway import STAGES, Checked, SideUnavailable, Underway, step_times
-from perfgate.judge.evidence import looks_of
 from perfgate.judge.judge import judge
-from perfgate.judge.looks import PLANS, Plan
+from perfgate.judge.looks import PLANS, Plan, looks_of
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, note

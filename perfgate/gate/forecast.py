@@ -8,9 +8,8 @@ from typing import Final
 from perfgate.gate.ab import forms_in_order
 from perfgate.gate.expect import Expectation, known_noisy, why_incomparable, why_straight
 from perfgate.gate.underway import STAGES
-from perfgate.judge.evidence import looks_of
 from perfgate.judge.hold import holds
-from perfgate.judge.looks import PLANS, SCREEN_PLAN, STORED_PLAN, Plan
+from perfgate.judge.looks import PLANS, SCREEN_PLAN, STORED_PLAN, Plan, looks_of
 from perfgate.model.baseline import Baseline, with_held
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, note

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from perfgate.judge.compare import Learnt
 from perfgate.judge.looks import Plan
-from perfgate.judge.times import SPECS, Columns, columns
-from perfgate.model.baseline import Baseline, BlessedRun, with_held
+from perfgate.judge.times import Columns
+from perfgate.model.baseline import Baseline, BlessedRun
 from perfgate.model.metric import Metric
 from perfgate.model.sample import Run
 from perfgate.model.settings import Policy
@@ -57,46 +57,3 @@ class Case:
     """Whether times are judged at so many runs."""
     wanted: int
     """How many further runs, or pairs, the next look takes; 0 where there is none."""
-
-
-def case_of(evidence: Evidence, policy: Policy, plan: Plan) -> Case:
-    """Return what of the evidence a stage compares.
-
-    Raises:
-        ValueError: there is no baseline to compare with.
-    """
-    other: Sequence[BlessedRun] = [BlessedRun.of(there) for there, _ in evidence.pairs]
-    runs: Sequence[Run] = [here for _, here in evidence.pairs]
-    if not plan.is_ab_run:
-        if evidence.blessed is None:
-            raise ValueError("there is no baseline to compare with")
-        other, runs = evidence.blessed.runs, evidence.alone
-    there, number = columns(other), len(runs)
-    first, most = looks_of(plan, policy, alone=len(evidence.alone), spent=evidence.spent)
-    is_early = number < first
-    return Case(
-        evidence=evidence,
-        policy=policy,
-        plan=plan,
-        other=other,
-        runs=runs,
-        there=there,
-        times=sum(metric in there for metric in SPECS),
-        budgets=with_held(policy.budgets, evidence.blessed),
-        most=most,
-        is_look=plan.is_look(number, first=first, most=most),
-        wanted=(first if is_early else plan.next_look(number, max_runs=most)) - number,
-    )
-
-
-def looks_of(plan: Plan, policy: Policy, *, alone: int, spent: int) -> tuple[int, int]:
-    """Return the first look's and the most runs of one side, or pairs; `alone` and `spent` before.
-
-    Where a user asked for runs, pairs are made until there are so many: a bless takes those alone.
-    """
-    if not plan.is_ab_run:
-        most = max(min(plan.most_runs, policy.max_runs), policy.runs)
-        return (1 if plan.stage is Stage.COUNTS else policy.runs), most
-    most = min((policy.max_runs - spent) // 2, plan.most_runs)
-    asked = 0 if policy.stops_early or plan.in_pairs else policy.runs - alone
-    return max(min(max(plan.fewest_to_fail, asked), most), 1), most

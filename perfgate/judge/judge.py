@@ -8,14 +8,16 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from perfgate.judge.evidence import Case, Evidence, case_of
-from perfgate.judge.looks import NOISY, PLANS
+from perfgate.judge.evidence import Case, Evidence
+from perfgate.judge.looks import NOISY, PLANS, Plan, looks_of
 from perfgate.judge.outliers import Slow
 from perfgate.judge.rows import JudgedRow, judge_rows
-from perfgate.judge.times import Look
+from perfgate.judge.times import SPECS, Look, columns
+from perfgate.model.baseline import BlessedRun, with_held
 from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.note import Note, note
 from perfgate.model.outcome import PASSING, Outcome
+from perfgate.model.sample import Run
 from perfgate.model.settings import Policy
 from perfgate.model.verdict import MetricVerdict, Stage, Verdict
 
@@ -29,7 +31,7 @@ def judge(evidence: Evidence, policy: Policy, stage: Stage) -> Verdict:
     Raises:
         ValueError: there is no baseline to compare with.
     """
-    case = case_of(evidence, policy, PLANS[stage])
+    case = _case_of(evidence, policy, PLANS[stage])
     judged = judge_rows(case)
     rows, runs = [one.row for one in judged], len(case.runs)
     outcome, more = _outcome(rows, case)
@@ -61,6 +63,36 @@ def judge(evidence: Evidence, policy: Policy, stage: Stage) -> Verdict:
         notes=_notes_of(judged),
         more=more,
         noisy=step is not None and bool(step.compared.run_sd > NOISY),
+    )
+
+
+def _case_of(evidence: Evidence, policy: Policy, plan: Plan) -> Case:
+    """Return what of the evidence a stage compares.
+
+    Raises:
+        ValueError: there is no baseline to compare with.
+    """
+    other: Sequence[BlessedRun] = [BlessedRun.of(there) for there, _ in evidence.pairs]
+    runs: Sequence[Run] = [here for _, here in evidence.pairs]
+    if not plan.is_ab_run:
+        if evidence.blessed is None:
+            raise ValueError("there is no baseline to compare with")
+        other, runs = evidence.blessed.runs, evidence.alone
+    there, number = columns(other), len(runs)
+    first, most = looks_of(plan, policy, alone=len(evidence.alone), spent=evidence.spent)
+    is_early = number < first
+    return Case(
+        evidence=evidence,
+        policy=policy,
+        plan=plan,
+        other=other,
+        runs=runs,
+        there=there,
+        times=sum(metric in there for metric in SPECS),
+        budgets=with_held(policy.budgets, evidence.blessed),
+        most=most,
+        is_look=plan.is_look(number, first=first, most=most),
+        wanted=(first if is_early else plan.next_look(number, max_runs=most)) - number,
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from perfgate.model.settings import Policy
 from perfgate.model.verdict import Stage
 
 PASS_CONFIDENCE: Final = 0.975
@@ -93,6 +94,19 @@ NOISY: Final = 0.01
 PLANS: Final[Mapping[Stage, Plan]] = {
     plan.stage: plan for plan in (COUNTS_PLAN, SCREEN_PLAN, STORED_PLAN, AB_PLAN, INTERLEAVED_PLAN)
 }
+
+
+def looks_of(plan: Plan, policy: Policy, *, alone: int, spent: int) -> tuple[int, int]:
+    """Return the first look's and the most runs of one side, or pairs; `alone` and `spent` before.
+
+    Where a user asked for runs, pairs are made until there are so many: a bless takes those alone.
+    """
+    if not plan.is_ab_run:
+        most = max(min(plan.most_runs, policy.max_runs), policy.runs)
+        return (1 if plan.stage is Stage.COUNTS else policy.runs), most
+    most = min((policy.max_runs - spent) // 2, plan.most_runs)
+    asked = 0 if policy.stops_early or plan.in_pairs else policy.runs - alone
+    return max(min(max(plan.fewest_to_fail, asked), most), 1), most
 
 
 def step_down(levels: Mapping[str, float | None], *, workloads: int) -> frozenset[str]:
