@@ -21,7 +21,7 @@ from perfgate.model.record import Record
 from perfgate.model.reports import Reports
 from perfgate.model.sample import ProcessSample, Run
 from perfgate.model.workload import OWN_RANGES, STEP_RANGE, Workload
-from perfgate.system.files import whole_file
+from perfgate.system.files import write_whole
 from perfgate.words import say
 
 MOST_RANGES: Final = 12
@@ -165,8 +165,7 @@ def save(recording: Recording, path: Path) -> None:
     for start in ('{"loop"', '{"run":', '"machines"', '"variants"'):
         text = text.replace(start, f"\n{start}")
     try:
-        with whole_file(path) as file:
-            file.write(text + "\n")
+        write_whole(path, text + "\n")
     except OSError as refused:
         raise Unusable(
             f"{path}: it cannot be written ({refused.strerror or refused})."

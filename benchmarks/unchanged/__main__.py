@@ -44,7 +44,7 @@ from perfgate.model.record import Moment, Record
 from perfgate.model.verdict import Stage
 from perfgate.profilers.nsys.tool import find_nsys
 from perfgate.store import Store
-from perfgate.system.files import whole_file
+from perfgate.system.files import write_whole
 from perfgate.system.git import changes, ignored, read_commit
 
 HERE: Final = Path(__file__).resolve().parent
@@ -124,8 +124,7 @@ def load(path: Path) -> Recording:
 def save(recording: Recording, path: Path) -> None:
     """Write a record; the file is never seen half written."""
     found = {"format": recording.format, **recording.model_dump(mode="json", exclude_defaults=True)}
-    with whole_file(path) as file:
-        file.write(json.dumps(found, indent=1) + "\n")
+    write_whole(path, json.dumps(found, indent=1) + "\n")
 
 
 def workload_of(one: DocumentWorkload) -> GatedWorkload:

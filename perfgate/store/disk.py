@@ -17,7 +17,7 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 from perfgate.model.errors import StoreFailed
-from perfgate.system.files import locked, whole_file
+from perfgate.system.files import locked, write_whole
 
 LONGEST_NAME: Final = 200
 """Bytes of a file name before `.json`; file systems take 255."""
@@ -93,8 +93,7 @@ class Disk:
                 "disk-too-large", path=self.shown(path), n_bytes=len(text.encode()), largest=largest
             )
         try:
-            with whole_file(path) as file:
-                file.write(text)
+            write_whole(path, text)
         except OSError as error:
             raise self.failed(path, error) from error
 

@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Final, TextIO
+from typing import Final
 
 
 def files_below(folder: Path) -> Iterator[Path]:
@@ -56,15 +56,11 @@ def locked(path: Path, *, wait: bool = False) -> Iterator[bool]:
         os.close(descriptor)
 
 
-@contextmanager
-def whole_file(path: Path, *, mode: int | None = None) -> Iterator[TextIO]:
-    """Open a file to write UTF-8: next to its place, to the disk, and at the end into its place.
+def write_whole(path: Path, text: str) -> None:
+    """Write a file as UTF-8: next to its place, to the disk, and at the end into its place, in a
+    folder that is there.
 
     Where something is raised meanwhile, what was there before is unchanged.
-
-    Args:
-        path: its place, in a folder that is there.
-        mode: its permissions; by default those of any new file.
 
     Raises:
         OSError: the disk does not take it.
@@ -72,9 +68,7 @@ def whole_file(path: Path, *, mode: int | None = None) -> Iterator[TextIO]:
     unfinished = path.with_name(f".perfgate-{secrets.token_hex(6)}.tmp")
     try:
         with unfinished.open("x", encoding="utf-8", newline="") as file:
-            if mode is not None:
-                unfinished.chmod(mode)
-            yield file
+            file.write(text)
             file.flush()
             os.fsync(file.fileno())
         unfinished.replace(path)

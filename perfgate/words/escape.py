@@ -67,9 +67,10 @@ def one_line(text: str, *, longest: int = LONGEST_NAME) -> str:
     return f"{escaped[: (longest - 3) * 2 // 3]}...{escaped[-((longest - 3) // 3) :]}"
 
 
-def lines(text: str, *, longest: int = LONGEST_PROSE) -> tuple[str, ...]:
+def lines(text: str) -> tuple[str, ...]:
     """Escape a text line by line; the end of a long one is left out."""
-    found = text[:longest].expandtabs(4).splitlines() + (["..."] if len(text) > longest else [])
+    found = text[:LONGEST_PROSE].expandtabs(4).splitlines()
+    found += ["..."] if len(text) > LONGEST_PROSE else []
     return tuple(escape(one).rstrip() for one in found)
 
 

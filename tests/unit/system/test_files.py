@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,7 +22,7 @@ from perfgate.system.files import (
     remove_unfinished,
     temporary_folder,
     underway,
-    whole_file,
+    write_whole,
 )
 
 
@@ -46,12 +45,10 @@ def elsewhere(code: str) -> Iterator[subprocess.Popen[str]]:
 
 def test_a_file_is_written_whole_or_stays_as_it_was(tmp_path: Path) -> None:
     file = tmp_path / "one.json"
-    with whole_file(file, mode=0o600) as opened:
-        opened.write("é\r\n")
+    write_whole(file, "é\r\n")
     assert file.read_bytes() == "é\r\n".encode()
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    with pytest.raises(UnicodeEncodeError), whole_file(file) as opened:
-        opened.write("half \udc80")
+    with pytest.raises(UnicodeEncodeError):
+        write_whole(file, "half \udc80")
     assert file.read_bytes() == "é\r\n".encode()
     assert list(tmp_path.iterdir()) == [file]
 
