@@ -261,7 +261,7 @@ def nsys_hangs(project: Project) -> None:
     program = Path(os.environ["PERFGATE_NSYS"])
     program.write_text("#!/bin/sh\nsleep 60\n", encoding="utf-8")
     project.patch.setattr(
-        "perfgate.execute.fresh.find_nsys", partial(tool.find_nsys, timeout_s=0.3)
+        "perfgate.execute.laboratory.find_nsys", partial(tool.find_nsys, timeout_s=0.3)
     )
 
 

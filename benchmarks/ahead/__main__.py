@@ -25,8 +25,8 @@ from statistics import mean, median, stdev
 from typing import Final
 
 from perfgate.execute.ahead import RunFailed, Wanted
-from perfgate.execute.fresh import Laboratory
 from perfgate.execute.lab import Invocation
+from perfgate.execute.laboratory import Laboratory
 from perfgate.model.errors import PerfgateError
 from perfgate.model.metric import Metric
 from perfgate.model.sample import Form

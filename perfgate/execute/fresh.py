@@ -1,38 +1,20 @@
-"""Fresh runs of this machine: of a candidate alone, and in pairs with another commit.
-
-```
-Laboratory      of one gate: the machine, nsys, commits that are checked out
-  lab(...)      of one workload: its runs, one after the other, each on an idle GPU
-```
-Recorded and prepared runs come from a `Laboratory` that overrides `look`, `busy` and `make`.
-"""
+"""Fresh runs of one workload on this machine, each on an idle GPU: of a candidate alone, and in
+pairs with another commit."""
 
 from __future__ import annotations
 
-import math
-import sys
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from statistics import median
-from typing import Final, TypeVar
 
 from perfgate.execute.ahead import Batch, RunFailed, Wanted
-from perfgate.execute.context import RunContext, at_commit
-from perfgate.execute.lab import (
-    NOT_MEASURED_BY,
-    SHOWN_SHA,
-    Against,
-    Asked,
-    Invocation,
-    Listener,
-    Pair,
-    blessed_at,
-)
+from perfgate.execute.context import RunContext
+from perfgate.execute.lab import NOT_MEASURED_BY, SHOWN_SHA, Asked, Pair, blessed_at
+from perfgate.execute.laboratory import Laboratory
 from perfgate.execute.planned import (
     PlannedRun,
     Unit,
@@ -40,14 +22,13 @@ from perfgate.execute.planned import (
     first_of,
     pair_in_blocks,
     pair_of,
-    steps_in_blocks,
     steps_of_a_block,
 )
 from perfgate.execute.provenance import is_as_blessed, prove_apart
 from perfgate.execute.room import how_to_run
-from perfgate.execute.run import TRIES, Measured, measure_run, noting_busy
+from perfgate.execute.run import TRIES, Measured
 from perfgate.execute.side_environment import declared_there
-from perfgate.machine import read_machine, wait_until_idle
+from perfgate.execute.taken import Taken
 from perfgate.model.baseline import Baseline, BlessedRun, code_digest
 from perfgate.model.errors import (
     CodeUnproven,
@@ -57,164 +38,10 @@ from perfgate.model.errors import (
     WorktreeFailed,
 )
 from perfgate.model.machine import Machine
-from perfgate.model.metric import Metric
 from perfgate.model.note import Note, Severity, note, noted
 from perfgate.model.sample import Form, Run
 from perfgate.model.settings import ABForm
 from perfgate.model.workload import Workload
-from perfgate.profilers.nsys.command import trace_options
-from perfgate.profilers.nsys.tool import NsysTool, find_nsys
-from perfgate.system import git
-
-IDLE_PATIENCE_S: Final = 10.0
-"""How long a GPU may take to become idle before a run: the driver's load figures fade within a
-second."""
-
-
-T = TypeVar("T")
-
-
-class Laboratory:
-    """What makes the runs of one gate."""
-
-    def __init__(
-        self,
-        of: Invocation,
-        listener: Listener,
-        *,
-        time_left_s: Callable[[], float] = lambda: math.inf,
-        at_end: Callable[[], None] = lambda: None,
-    ) -> None:
-        self.asked = of
-        self.listener = listener
-        self.at_end = at_end
-        """Called while the last runs that a workload has asked for end and are read."""
-        self._time_left_s = time_left_s
-        self.standing: FreshLab | None = None
-        """Whose first runs are started, and not asked for yet."""
-        # By commit. What failed once is not tried again for the next workload.
-        self._checkouts: dict[str, RunContext | PerfgateError] = {}
-        self._commits: dict[str, str | PerfgateError] = {}
-        self._held = ExitStack()
-
-    # What recorded and prepared runs override
-
-    def look(self) -> tuple[NsysTool, Machine]:
-        """Find nsys and look at the machine.
-
-        Raises:
-            PerfgateError: one of them cannot be had.
-        """
-        env, settings = self.asked.env, self.asked.settings
-        tool = find_nsys(self.asked.nsys, env, setting=settings.nsys)
-        options = trace_options(graph_trace=settings.cuda_graph_trace)
-        return tool, read_machine(env, nsys=str(tool.version), nsys_options=options)
-
-    def busy(self, run_id: str = "") -> Note | None:
-        """Wait for a GPU that only a run's own processes are on, and note what keeps it busy if it
-        does not become so."""
-        return wait_until_idle(self.context.machine.gpus, IDLE_PATIENCE_S, run_id=run_id)
-
-    def make(
-        self, wanted: Sequence[Wanted], form: Form, then: Callable[[], None] = lambda: None
-    ) -> Generator[Measured] | Batch:
-        """One run, which is made when it is asked for, or some, which are started at once."""
-        if form is Form.ALONE:
-            return self._alone(*wanted)
-        return Batch(wanted, form, busy=self.busy, then=then)
-
-    def _alone(self, one: Wanted) -> Generator[Measured]:
-        busy = self.busy()
-        yield noting_busy(measure_run(one.context, one.workload, one.folder), busy)
-
-    # The same for all
-
-    @cached_property
-    def context(self) -> RunContext:
-        """What all runs of the candidates share.
-
-        Raises:
-            PerfgateError: as `look` does.
-        """
-        tool, machine = self.look()
-        return RunContext(
-            root=self.asked.root,
-            settings=self.asked.settings,
-            tool=tool,
-            machine=machine,
-            env=self.asked.worker_env,
-            python=sys.executable,
-            pytest_options=self.asked.pytest_options,
-            keep_captures=self.asked.keep_captures,
-        )
-
-    def lab(
-        self, workload: Workload, folder: Path, *, baseline: Baseline | None = None
-    ) -> FreshLab:
-        """What makes the runs of one workload, and of the other commit."""
-        return FreshLab(self, workload, folder, baseline=baseline)
-
-    def found(self, against: Against) -> str:
-        """The commit, or another with the same files; looked for once: a remote may take its time.
-
-        Raises:
-            RevisionMissing: there is none.
-            RepositoryUnreadable: git does not answer.
-        """
-        return _remembered(self._commits, against.commit, lambda: self._find(against))
-
-    def checkout(self, commit: str) -> RunContext:
-        """What runs of another commit share, which is checked out once in a gate.
-
-        Raises:
-            PerfgateError: as `at_commit` does.
-        """
-        return _remembered(self._checkouts, commit, lambda: self._check_out(commit))
-
-    def close(self) -> None:
-        """Take away what was checked out."""
-        self._checkouts.clear()
-        self._held.close()
-
-    def _find(self, against: Against) -> str:
-        sha = against.commit
-        found = git.obtain(
-            self.asked.root,
-            sha,
-            tree=against.tree,
-            baselines=self.asked.settings.baselines,
-            env=self.asked.worker_env,
-        )
-        if found != sha:
-            shown = found[:SHOWN_SHA]
-            self.listener.say(f"  {sha[:SHOWN_SHA]} is gone: {shown} has the same files")
-        return found
-
-    def _check_out(self, commit: str) -> RunContext:
-        self.listener.say(f"  checking out {commit[:SHOWN_SHA]} next to the project")
-        made = at_commit(
-            self.context,
-            commit,
-            on_line=lambda line: self.listener.say(f"  ab_setup: {line}"),
-            time_left_s=self._time_left_s(),
-        )
-        return self._held.enter_context(made)
-
-
-def _remembered(known: dict[str, T | PerfgateError], key: str, make: Callable[[], T]) -> T:
-    """What was made under a key, or the error that making it has raised."""
-    if key not in known:
-        try:
-            known[key] = make()
-        except PerfgateError as failed:
-            known[key] = failed
-    found = known[key]
-    if isinstance(found, PerfgateError):
-        raise found
-    return found
-
-
-# Of one workload
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,16 +68,11 @@ class FreshLab:
         self._folder = folder
         self._baseline = baseline
         self._against = of.asked.against
-        self._folders = self._taken = 0
+        self.taken = Taken(workload=workload, baseline=baseline)
+        self._folders = 0
         self._named: Counter[str] = Counter()
         """Runs that were started, by what their folders are called."""
         self._pairs = dict.fromkeys(Form, 0)
-        self._last_alone: Run | None = None
-        """The candidate's last one that was not in blocks."""
-        self._chosen: int | None = None
-        """Steps of the first run, which chose their number where none is declared."""
-        self._taken_in_blocks: int | None = None
-        """Steps of a side of the last pair in blocks, and of all further ones."""
         self._coming: _Coming | None = None
         self._batch: _Started | None = None
         """What is started, and was not asked for yet."""
@@ -261,31 +83,17 @@ class FreshLab:
         """Whether runs of several stages are."""
         self.notes: tuple[Note, ...] = ()
         """What is to be known of how they were made."""
-        self._last: Measured | None = None
-        """The candidate's last run."""
-        self.environment: Mapping[str, str] | None = None
-        """Variables that may change how fast the candidate is, of the first run that showed them.
-        """
 
     @property
     def machine(self) -> Machine:
         """The machine, with the versions that the worker really loaded."""
         machine = self._of.context.machine
-        report = None if self._last is None else self._last.worker_report
+        last = self.taken.last
+        report = None if last is None else last.worker_report
         if report is None:
             return machine
         loaded = {"torch": report.torch, "cuda": report.cuda or machine.cuda, "nvtx": report.nvtx}
         return machine.model_copy(update=loaded)
-
-    @property
-    def code(self) -> Mapping[str, str]:
-        """SHA-256 by path of the files that the candidate's last run was of."""
-        return {} if self._last is None else self._last.code
-
-    @property
-    def withheld(self) -> tuple[str, ...]:
-        """Names of the variables that it did not get."""
-        return () if self._last is None else self._last.withheld
 
     @property
     def forms(self) -> frozenset[Form]:
@@ -377,7 +185,7 @@ class FreshLab:
 
     def _units(self, form: Form | None, number: int) -> list[Unit]:
         """What is made together if there is room: each run of the candidate, or both of a pair."""
-        after = self._taken if form is None else self._pairs[form]
+        after = len(self.taken.own) if form is None else self._pairs[form]
         planned = after + number
         if form is None:
             return [
@@ -387,19 +195,6 @@ class FreshLab:
         return [pair_of(form, index, planned) for index in range(after, planned)]
 
     # Runs of either side
-
-    def _take(self, made: Measured) -> Measured:
-        """Take in a run of the candidate."""
-        before = self._last
-        if before is not None and made.code != before.code:
-            changed = note("code-changed", Severity.INVALID)
-            run = made.run.model_copy(update={"notes": (*made.run.notes, changed)})
-            made = replace(made, run=run)
-        self._taken += 1
-        self._last = made
-        if self.environment is None:
-            self.environment = made.environment
-        return made
 
     def _made(self, left: list[Unit]) -> Generator[Measured]:
         """Make what is left of runs of either side, as many ahead as there is room for.
@@ -423,7 +218,7 @@ class FreshLab:
     def _start(self, left: Sequence[Unit]) -> _Started:
         """Start as many of them as there is room for."""
         form, most = self._how()
-        mixes = self._mixes and self._known_step_ms is not None
+        mixes = self._mixes and self.taken.step_ms is not None
         jobs = first_of(left if mixes else asked_as(left[0][0].asked, left), most)
         if jobs[0].form is Form.BLOCK and form is Form.ALONE:
             form = Form.EARLY  # both sides of a pair are alive at once in any case
@@ -454,24 +249,24 @@ class FreshLab:
 
     def _how(self) -> tuple[Form, int]:
         """The form of the next runs, and how many at once."""
-        blessed = () if self._baseline is None else self._baseline.runs
-        own = () if self._last is None else (BlessedRun.of(self._last.run),)
         asked = self._workload.ahead or self._of.asked.settings.ahead
         if self._failed_ahead is not None:
             asked = 1
+        last, blessed = self.taken.last, () if self._baseline is None else self._baseline.runs
+        own = () if last is None else (BlessedRun.of(last.run),)
         form, most = how_to_run(
             self._workload, self._of.context.machine, (*blessed, *own), asked=asked
         )
-        if self._known_steps is None:
+        if self.taken.steps is None:
             most = 1  # the others take as many steps as the first one chooses
         return form, most
 
     def _wanted(self, batch: Sequence[PlannedRun]) -> list[Wanted]:
         """Folders for one more try of some runs, and what each is to do."""
         made: list[Wanted] = []
-        steps = self._known_steps
+        steps = self.taken.steps
         alone = self._workload.model_copy(update={"steps": steps})
-        longer = alone.model_copy(update={"steps": self._steps_in_blocks})
+        longer = alone.model_copy(update={"steps": self.taken.steps_in_blocks})
         for job in batch:
             workload = longer if job.form is Form.BLOCK else alone
             job.steps = workload.steps
@@ -487,7 +282,7 @@ class FreshLab:
         for place, job in enumerate(batch):
             if job.form is Form.BLOCK and job.is_reference:
                 there, here = made[place : place + 2]
-                steps = steps_of_a_block(self._known_step_ms, self._steps_in_blocks)
+                steps = steps_of_a_block(self.taken.step_ms, self.taken.steps_in_blocks)
                 made[place : place + 2] = pair_in_blocks((there, here), job, steps)
         return made
 
@@ -502,13 +297,7 @@ class FreshLab:
             self.notes = (note("ahead-failed", Severity.WARN, failure=noted(failed)),)
         if job.is_reference:
             made = self._as_blessed(made)
-        else:
-            made = self._take(made)
-            if job.form is not Form.BLOCK:
-                self._last_alone = made.run
-        if job.form is Form.BLOCK:
-            self._taken_in_blocks = job.steps
-        self._chosen = self._chosen or BlessedRun.of(made.run).steps
+        made = self.taken.take(job, made)
         self._of.listener.done(self._title(job, [job]), made.run)
         return made
 
@@ -529,31 +318,10 @@ class FreshLab:
         if not is_alone:
             self._failed_ahead = failed
 
-    @property
-    def _known_step_ms(self) -> float | None:
-        blessed = () if self._baseline is None else self._baseline.values(Metric.STEP_MS)
-        own = None if self._last_alone is None else self._last_alone.value(Metric.STEP_MS)
-        return own or (median(blessed) if blessed else None)
-
-    @property
-    def _known_steps(self) -> int | None:
-        """Steps of a run; None where its first run, of either side, is still to choose."""
-        if self._workload.steps is not None:
-            return self._workload.steps
-        # Of one that declared how many, nobody has chosen them.
-        chose = self._baseline is not None and self._baseline.parameters.get("steps") == "auto"
-        blessed = self._baseline.runs if self._baseline is not None and chose else ()
-        return next((run.steps for run in blessed if run.steps), self._chosen)
-
-    @property
-    def _steps_in_blocks(self) -> int:
-        asked = max(steps_in_blocks(self._known_step_ms), self._known_steps or 0)
-        return self._taken_in_blocks or asked
-
     def _failed_in_blocks(self, failed: PerfgateError) -> PerfgateError:
         """A workload's failure in blocks, with what may be behind it: data for as many turns as are
         declared."""
-        steps, alone = self._steps_in_blocks, self._known_steps or 0
+        steps, alone = self.taken.steps_in_blocks, self.taken.steps or 0
         if not isinstance(failed, WorkloadFailed) or steps <= alone:
             return failed
         return WorkloadFailed(

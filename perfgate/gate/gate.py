@@ -14,8 +14,9 @@ from shutil import rmtree
 from statistics import median
 
 from perfgate.execute.folder import end_killed_gates, remove_killed_runs
-from perfgate.execute.fresh import FreshLab, Laboratory
+from perfgate.execute.fresh import FreshLab
 from perfgate.execute.lab import Invocation, Listener, blessed_at
+from perfgate.execute.laboratory import Laboratory
 from perfgate.gate.check import check, opening
 from perfgate.gate.checkout import WorkingTree
 from perfgate.gate.close import Closing, close, missing, sharing_after, step_down_times
@@ -221,7 +222,7 @@ class Gate:
         started_at = datetime.now(UTC)
         expected = expectation_of(self.store, workload, machine, root=self.root)
         folder = self.store.results.new_folder(workload.id, machine.slug, at=started_at)
-        lab = self._laboratory.lab(workload, folder, baseline=expected.baseline)
+        lab = FreshLab(self._laboratory, workload, folder, baseline=expected.baseline)
         return _Begun(
             workload=workload, expected=expected, folder=folder, lab=lab, started_at=started_at
         )
@@ -303,18 +304,18 @@ class Gate:
             affords=self._affords,
         )
         notes: list[Note] = [*lab.notes]
-        if lab.withheld:
-            notes.append(note("variables-withheld", names=lab.withheld))
+        if lab.taken.last is not None and (names := lab.taken.last.withheld):
+            notes.append(note("variables-withheld", names=names))
         if expected.baseline is not None:
             then = sorted(expected.baseline.occasions, key=lambda one: one.measured_at)
-            if differs := differing((one.environment for one in then), lab.environment):
+            if differs := differing((one.environment for one in then), lab.taken.environment):
                 notes.append(differs)
         if (same := self.checkout.same_as(self._against)) is not None:
             notes.append(same)
         if checked.verdict.outcome in (Outcome.NO_BASELINE, Outcome.INCOMPARABLE):
             notes += self._uncommitted()
         verdict = noting(checked.verdict, *notes)
-        return checked.model_copy(update={"verdict": verdict, "environment": lab.environment})
+        return checked.model_copy(update={"verdict": verdict, "environment": lab.taken.environment})
 
     def _uncommitted(self) -> list[Note]:
         """What a baseline of these runs would lack, where no commit holds what was measured."""
@@ -325,14 +326,14 @@ class Gate:
 
     def _keep(self, checked: Checked, begun: _Begun) -> None:
         # Kept without runs as well: bless must not take an older result for this one.
-        commit = self.checkout.measured()
+        commit, last = self.checkout.measured(), begun.lab.taken.last
         result = Result(
             workload=begun.workload,
             machine=begun.lab.machine,
             commit=commit,
             uncommitted=self.checkout.uncommitted() if commit is not None and commit.dirty else (),
             measured_at=begun.started_at,
-            code=begun.lab.code,
+            code={} if last is None else last.code,
             runs=checked.runs,
             reference_runs=checked.reference_runs,
             interleaved_runs=checked.interleaved_runs,

@@ -30,7 +30,7 @@ from support.repository import run_git
 from perfgate import cli
 from perfgate.execute.ahead import Wanted
 from perfgate.execute.context import RunContext
-from perfgate.execute.fresh import Laboratory
+from perfgate.execute.laboratory import Laboratory
 from perfgate.execute.run import Measured
 from perfgate.gate import gate
 from perfgate.machine import read_machine

@@ -21,7 +21,7 @@ import perfgate
 from perfgate.demo.replay import EXPORT, MANIFEST, Manifest, Recording, _measured, unpack
 from perfgate.execute.ahead import Wanted
 from perfgate.execute.context import RunContext
-from perfgate.execute.fresh import Laboratory
+from perfgate.execute.laboratory import Laboratory
 from perfgate.execute.provenance import code_now
 from perfgate.execute.run import Measured
 from perfgate.gate import gate

@@ -13,8 +13,9 @@ from support import records
 
 from perfgate.execute.ahead import RunFailed, Wanted
 from perfgate.execute.context import RunContext
-from perfgate.execute.fresh import FreshLab, Laboratory
+from perfgate.execute.fresh import FreshLab
 from perfgate.execute.lab import Against, Invocation, blessed_at
+from perfgate.execute.laboratory import Laboratory
 from perfgate.execute.planned import steps_in_blocks, steps_of_a_block
 from perfgate.execute.provenance import ImportLog
 from perfgate.execute.run import Measured
@@ -129,7 +130,7 @@ class Prepared(Laboratory):
         return made
 
     def of(self, workload: Workload | None = None) -> FreshLab:
-        return self.lab(workload or records.workload(), self.folder, baseline=self.baseline)
+        return FreshLab(self, workload or records.workload(), self.folder, baseline=self.baseline)
 
 
 class Standing(Prepared):
@@ -177,7 +178,8 @@ def test_runs_are_numbered_on_and_code_that_changes_between_them_is_noted(
         "project: run-2-try-3",
         "project: run-3",
     ]
-    assert lab.code == OTHER
+    assert lab.taken.last is not None
+    assert lab.taken.last.code == OTHER
     assert lab.machine.torch == "2.6.0"
 
 
@@ -186,7 +188,9 @@ def standing(folder: Path) -> tuple[Standing, FreshLab, FreshLab]:
     of = Standing(folder)
     settings = of.asked.settings.model_copy(update={"ahead": 2})
     of.asked = replace(of.asked, settings=settings)
-    this, following = (of.lab(records.workload(), folder / name, baseline=None) for name in "ab")
+    this, following = (
+        FreshLab(of, records.workload(), folder / name, baseline=None) for name in "ab"
+    )
     coming = [following]
 
     def at_end() -> None:
