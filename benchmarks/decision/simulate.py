@@ -368,14 +368,14 @@ def look(
         if earlier is not None:
             screened = _as_x(metric, earlier.stored, earlier.alone)
             alone = screened if plan.in_pairs else _as_x(metric, before, earlier.alone)
-        sides = _as_x(metric, before, after)
+        sides, step = _as_x(metric, before, after), found.get(Metric.STEP_MS)
         found[metric] = look_at(
             rule,
             sides,
             is_last=is_last,
             alone=alone,
             screened=screened,
-            step=found.get(Metric.STEP_MS) if metric is Metric.GAP_MS else None,
+            periods=[step] if metric is Metric.GAP_MS and step is not None else (),
         )
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -52,8 +53,8 @@ def judge_rows(case: Case) -> list[JudgedRow]:
         if len(found) < len(case.runs):
             judged.append(JudgedRow(row=_missing(metric, case)))
         elif metric in SPECS:
-            step = next((one.look for one in judged if one.row.metric is Metric.STEP_MS), None)
-            judged.append(_judge_time(metric, np.array(found), case, step=step))
+            periods = _looks_at_periods(judged, case) if metric is Metric.GAP_MS else ()
+            judged.append(_judge_time(metric, np.array(found), case, periods=periods))
         else:
             judged.append(JudgedRow(row=counts[metric]))
     return judged
@@ -100,16 +101,8 @@ def _counts(case: Case) -> dict[Metric, MetricVerdict]:
 # Times
 
 
-def _judge_time(metric: Metric, now: Floats, case: Case, *, step: Look | None) -> JudgedRow:
-    rule = rule_of(
-        metric,
-        case.there,
-        case.budgets,
-        plan=case.plan,
-        baseline=case.evidence.blessed,
-    )
-    learnt = rule.learnt + case.evidence.spread.get(metric, Learnt())
-    rule = replace(rule, learnt=learnt, shares=case.times * case.policy.workloads)
+def _judge_time(metric: Metric, now: Floats, case: Case, *, periods: Sequence[Look]) -> JudgedRow:
+    rule = _rule(metric, case)
     before = case.there[metric]
     unjudged = MetricVerdict(
         metric=metric,
@@ -134,7 +127,7 @@ def _judge_time(metric: Metric, now: Floats, case: Case, *, step: Look | None) -
         is_last=case.plan.is_last(len(now), most=case.most),
         alone=alone,
         screened=screened,
-        step=step if metric is Metric.GAP_MS else None,
+        periods=periods,
     )
     names = ("baseline", "candidate")
     return JudgedRow(
@@ -147,6 +140,34 @@ def _judge_time(metric: Metric, now: Floats, case: Case, *, step: Look | None) -
             for run in np.flatnonzero(~kept)
         ),
     )
+
+
+def _rule(metric: Metric, case: Case) -> TimeRule:
+    rule = rule_of(
+        metric,
+        case.there,
+        case.budgets,
+        plan=case.plan,
+        baseline=case.evidence.blessed,
+    )
+    learnt = rule.learnt + case.evidence.spread.get(metric, Learnt())
+    return replace(rule, learnt=learnt, shares=case.times * case.policy.workloads)
+
+
+def _looks_at_periods(judged: Sequence[JudgedRow], case: Case) -> tuple[Look, ...]:
+    """What the runs say of the step, and of its mean by the same rule: a stall in few of the steps
+    is idle time that only the mean shows. None where one of them is not known."""
+    step = next((one.look for one in judged if one.row.metric is Metric.STEP_MS), None)
+    found = [run.value(Metric.STEP_MEAN_MS) for run in case.runs]
+    if step is None or Metric.STEP_MEAN_MS not in case.there or None in found:
+        return ()
+    there = {Metric.STEP_MS: case.there[Metric.STEP_MEAN_MS]}
+    now = np.array(found, dtype=np.float64)
+    sides = tuple(as_x(Metric.STEP_MS, side, there) for side in (there[Metric.STEP_MS], now))
+    if not is_usable(*sides):
+        return ()
+    is_last = case.plan.is_last(len(now), most=case.most)
+    return step, look_at(_rule(Metric.STEP_MS, case), (sides[0], sides[1]), is_last=is_last)
 
 
 def _alone(metric: Metric, case: Case) -> tuple[Sides | None, Sides | None]:

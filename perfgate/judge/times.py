@@ -228,12 +228,12 @@ def look_at(
     is_last: bool,
     alone: Sides | None = None,
     screened: Sides | None = None,
-    step: Look | None = None,
+    periods: Sequence[Look] = (),
 ) -> Look:
     """Judge runs.
 
-    Idle time is within its budget also where the whole step is: what does not make the step longer
-    costs nobody anything, as when kernels got faster and the host did not.
+    Idle time is within its budget also where the whole step is, stalls and all: what does not make
+    it longer costs nobody anything, as when kernels got faster and the host did not.
 
     Args:
         rule: how; its plan says what they are.
@@ -242,7 +242,7 @@ def look_at(
         alone: of an A/B run, the candidate's runs made alone before it, next to what is usual:
             slow ones still count.
         screened: the same next to blessed runs: any that is extreme puts off a loss.
-        step: of idle time, what the same runs say of the step.
+        periods: of idle time, what the same runs say of the step, and of its mean with all stalls.
     """
     plan, limit = rule.plan, rule.limit
     found = _pairs(rule, *sides) if plan.in_pairs else _runs(rule, *sides)
@@ -257,9 +257,11 @@ def look_at(
     too_good = found.gained_by_chance & (comparison.estimate < -limit)
     passes = within & slow.hides_nothing(chance=plan.slow_chance if is_last else None) & ~too_good
     costs_nothing = np.zeros_like(passes)
-    if step is not None:
-        longest = step.compared.comparison.upper(COSTLESS_CONFIDENCE)
-        costs_nothing = ~passes & step.passes & (longest < np.log1p(limit))
+    if periods:
+        costs_nothing = ~passes
+        for one in periods:
+            longest = one.compared.comparison.upper(COSTLESS_CONFIDENCE)
+            costs_nothing = costs_nothing & one.passes & (longest < np.log1p(limit))
         within, passes = within | costs_nothing, passes | costs_nothing
     can_lose = ~within & ~found.lost_by_chance & (against.estimate > rule.least_loss)
     if plan.stage is Stage.AB_RUN and runs < FEWEST_WITH_EXTREMES:

@@ -29,6 +29,7 @@ M = Metric
 JITTER = [1.0, 1.002, 0.998, 1.001, 0.999] * 2
 BASE: Columns = {
     M.STEP_MS: [10.0 * j for j in JITTER],
+    M.STEP_MEAN_MS: [10.0 * j for j in JITTER],
     M.KERNEL_MS: [8.0 + 0.1 * (10 * j - 10) for j in JITTER],
     M.GAP_MS: list(JITTER),
     M.SYNCS: [1.0] * 10,
@@ -40,12 +41,14 @@ def columns(
     runs: int = 3,
     *,
     step: float = 1.0,
+    mean: float | None = None,
     kernel: float = 1.0,
     gap: float = 0.0,
     syncs: Sequence[float] | None = None,
 ) -> Columns:
     return {
         M.STEP_MS: [10.0 * step * j for j in JITTER[:runs]],
+        M.STEP_MEAN_MS: [10.0 * (mean or step) * j for j in JITTER[:runs]],
         M.KERNEL_MS: [8.0 * kernel] * runs,
         M.GAP_MS: [1.0 + gap] * runs,
         M.SYNCS: syncs or [1.0] * runs,
@@ -200,6 +203,15 @@ def test_idle_time_that_does_not_make_the_step_longer_is_no_loss(
     verdict = of(now, plan)
     rows = {row.metric: row for row in verdict.metrics}
     assert (rows[M.GAP_MS].outcome, code(rows[M.GAP_MS])) == (expected, why)
+
+
+@pytest.mark.parametrize("plan", [AB_PLAN, INTERLEAVED_PLAN])
+def test_a_stall_in_few_steps_is_a_loss_though_the_step_is_counted_to_its_cap(plan: Plan) -> None:
+    # One step in 13 takes twice as long: as 1.2 of its time in step_ms, as all of it in the mean.
+    now = columns(8, step=1 + 0.2 / 13, mean=1 + 1 / 13, gap=0.75)
+    assert {row.metric: row.outcome for row in of(now, plan).metrics}[M.GAP_MS] is Outcome.REGRESSED
+    unknown: Columns = {one: values for one, values in now.items() if one is not M.STEP_MEAN_MS}
+    assert of(unknown, plan).outcome is Outcome.REGRESSED
 
 
 def test_budgets_override_the_defaults() -> None:
