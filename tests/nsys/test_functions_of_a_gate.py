@@ -19,7 +19,7 @@ from perfgate.profilers.nsys.tool import VARIABLE, NsysTool
 
 pytestmark = pytest.mark.nsys
 
-MOST_FUNCTIONS: Final = 792
+MOST_FUNCTIONS: Final = 782
 """docs/house.md says what was counted last, and what is wanted: 400 of 70 modules."""
 MOST_MODULES: Final = 119
 MOST_FRAMES: Final = 22
