@@ -141,17 +141,16 @@ class Batch(Iterator[Measured]):
         try:
             for one in wanted:
                 self._runs.append(self._held.enter_context(_holding(one, form, self._mark)))
-        except PerfgateError as refused:
-            self._refused = RunFailed(len(self._runs), refused)
-        except BaseException:
-            self.close()
-            raise
-        else:
             for one_side, other_side in pairwise(self._runs):
                 one_side.pair_with(other_side)
             self._pool = self._held.enter_context(_pool(self._runs))
             for run in self._runs:
                 run.ran = self._pool.submit(run.one.run, on_tick=run.tick)
+        except PerfgateError as refused:
+            self._refused = RunFailed(len(self._runs), refused)
+        except BaseException:
+            self.close()
+            raise
 
     def __next__(self) -> Measured:
         """What the next of them measured.
@@ -182,17 +181,24 @@ class Batch(Iterator[Measured]):
             for run in runs:
                 run.say(DONE)
             read = [
-                self._pool.submit(run.measured, conditions_of(context, sampler, run.turn))
+                self._pool.submit(_read, run, conditions_of(context, sampler, run.turn))
                 for run in runs
             ]
             self._then()
+            ended = began
             for number, measured in enumerate(read):
                 try:
-                    made = noting_busy(measured.result(), busy)
+                    made, read_at = measured.result()
                 except PerfgateError as failed:
                     raise RunFailed(number, failed) from failed
-                share_s = (time.monotonic() - began) / len(runs)
+                made, ended = noting_busy(made, busy), max(ended, read_at)
+                share_s = (ended - began) / len(runs)  # what follows took is not theirs
                 yield replace(made, run=made.run.model_copy(update={"wall_s": share_s}))
+
+
+def _read(run: _Held, conditions: Conditions) -> tuple[Measured, float]:
+    """What a run measured, and when that was known."""
+    return run.measured(conditions), time.monotonic()
 
 
 def _take_windows(runs: Sequence[_Held]) -> None:

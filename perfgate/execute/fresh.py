@@ -137,7 +137,7 @@ class FreshLab:
         self.prepare(*asked)
         form, _ = self._how()
         if self._coming is not None and self._coming.left and form is not Form.ALONE:
-            self._batch = self._start(self._coming.left)
+            self._batch = replace(self._start(self._coming.left), joins_others=True)
             self._of.standing = self
 
     def close(self) -> None:
@@ -429,11 +429,14 @@ class _Started:
 
     jobs: Sequence[PlannedRun]
     made: Generator[Measured] | Batch
+    joins_others: bool = False
+    """Whether it was started while the last runs of another workload were alive."""
 
     @property
     def is_alone(self) -> bool:
         """Whether nothing is alive next to it that it could do without."""
-        return len(self.jobs) == (2 if self.jobs[0].form is Form.BLOCK else 1)
+        fewest = 2 if self.jobs[0].form is Form.BLOCK else 1
+        return len(self.jobs) == fewest and not self.joins_others
 
 
 def _cores(made: Measured) -> float | None:

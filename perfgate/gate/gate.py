@@ -228,18 +228,20 @@ class Gate:
         )
 
     def _start_next(self) -> None:
-        """Start the first runs of the next workload, while the last ones of this are read."""
-        workload = self._following()
+        """Start the first runs of the next workload, while the last ones of this are read; also a
+        second time, where those were ended since this workload needed more runs after all."""
+        workload, begun = self._following(), self._next
         if workload is None or self.machine is None or workload.id in self._folders:
             return
         if self._time_left_s() <= 0:
             return
         with suppress(PerfgateError):  # whoever measures it meets that again, and says so
-            self._next = begun = self._begin(self.machine, workload)
+            if begun is None:
+                self._next = begun = self._begin(self.machine, workload)
             asked = opening(
                 begun.expected,
                 begun.lab,
-                self.policy(workload),
+                self.policy(begun.workload),
                 against=self._against is not None,
                 affords=self._affords,
             )

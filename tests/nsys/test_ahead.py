@@ -8,7 +8,8 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from support.project import Project
 from support.runs import PERFGATE, context_of, function
 
 from perfgate.execute.ahead import Batch, RunFailed, Wanted, in_blocks
+from perfgate.execute.run import Ran
 from perfgate.model.errors import WorkloadFailed, WorkloadTimedOut
 from perfgate.model.note import Note, note
 from perfgate.model.sample import Form
@@ -101,6 +103,42 @@ def test_a_run_chooses_its_number_of_steps_where_none_is_declared(
     (process,) = made.run.processes
     assert 30 <= process.steps <= 40  # two seconds of 50 ms and what a busy machine adds
     assert not made.run.invalid
+
+
+def test_what_follows_the_last_run_is_none_of_its_time(nsys_tool: NsysTool, tmp_path: Path) -> None:
+    root = tmp_path / "project"
+
+    def then() -> None:
+        while processes_in(root):
+            time.sleep(0.1)
+        time.sleep(4)
+
+    batch = Batch(wanted(nsys_tool, root, LOOP, runs=1), Form.EARLY, then=then)
+    began = time.monotonic()
+    (made,) = list(batch)
+    assert made.run.wall_s < time.monotonic() - began - 1
+
+
+def test_what_is_started_ends_where_the_gate_is_interrupted_meanwhile(
+    nsys_tool: NsysTool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, started = tmp_path / "project", list[object]()
+    submit: Callable[..., Future[Ran]] = ThreadPoolExecutor.submit
+
+    def interrupted(pool: ThreadPoolExecutor, *what: object, **more: object) -> Future[Ran]:
+        if started:
+            raise KeyboardInterrupt
+        started.append(what)
+        return submit(pool, *what, **more)
+
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", interrupted)
+    batch = None
+    with pytest.raises(KeyboardInterrupt) as held:
+        batch = Batch(wanted(nsys_tool, root, LOOP), Form.EARLY)
+    assert (batch, len(started)) == (None, 1)
+    assert held.tb is not None  # it holds all that is in its frames
+    assert not processes_in(root)
+    assert not list(root.glob("run-*/gate"))
 
 
 def test_pairs_in_blocks_are_started_together_and_measure_one_after_another(

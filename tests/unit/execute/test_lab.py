@@ -225,6 +225,26 @@ def test_the_next_workloads_runs_are_ended_where_this_one_wants_more(tmp_path: P
     assert of.made[6:] == ["start b/run-3 b/run-4", "end b/run-3 b/run-4"]
 
 
+@pytest.mark.parametrize("form", [None, Form.BLOCK])
+def test_one_that_fails_next_to_the_last_workloads_runs_is_made_again_alone(
+    tmp_path: Path, form: Form | None
+) -> None:
+    of = Prepared(tmp_path)
+    taken = WorkloadFailed("quoted", text="the port is taken")
+    pair = (measured(), measured())
+    of.left = [taken, measured() if form is None else pair]
+    lab = of.of()
+    lab.start_first((form, 1))
+    made = list(lab.runs(1) if form is None else lab.pairs(form, 1))
+    assert len(made) == 1
+    assert [one.code for one in lab.notes] == ["ahead-failed"]
+    of.left = [taken, taken]
+    lab = of.of()
+    lab.start_first((form, 1))
+    with pytest.raises(WorkloadFailed if form is None else WorktreeFailed):
+        list(lab.runs(1) if form is None else lab.pairs(form, 1))
+
+
 def test_what_was_started_is_ended_where_another_number_is_asked_for(tmp_path: Path) -> None:
     of, _, following = standing(tmp_path)
     of.at_end = lambda: None
