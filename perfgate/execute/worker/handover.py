@@ -109,6 +109,13 @@ class Handover:
     def _hear(self) -> bytes | None:
         """What the other side says next, nothing where it is gone; None if it keeps silent for too
         long."""
+        if self._is_held and self._own is not None:
+            try:
+                return os.read(
+                    self._own, 1
+                )  # of a gate gone before this was opened poll says nothing
+            except BlockingIOError:
+                pass
         if self._own is None or not self._poll.poll(min(self._patience_s * 1000, self._LONGEST_MS)):
             return None
         return os.read(self._own, 1)

@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from support.sides import (
@@ -24,7 +26,7 @@ from perfgate.execute.worker import StepsMisused, report
 from perfgate.execute.worker.endings import Abandoned
 from perfgate.execute.worker.handover import Handover
 from perfgate.model.note import note
-from perfgate.model.order import Ending, Order
+from perfgate.model.order import Ending, Hold, Order
 
 
 def test_the_side_that_begins_is_the_one_it_was_ordered_to(ab_run: ABRun) -> None:
@@ -48,6 +50,19 @@ def test_waits_are_synchronised_marked_and_outside_steps_and_capture(ab_run: ABR
     # Neither opens its capture, nor closes it, while the other works.
     assert ab_run.done.index("b pop") < ab_run.done.index("a start") < ab_run.done.index("b start")
     assert ab_run.done.index("b work 4") < ab_run.done.index("a stop")
+
+
+def test_one_that_is_held_does_not_wait_for_a_gate_that_was_gone_before(tmp_path: Path) -> None:
+    own, other = tmp_path / "go", tmp_path / "gate"
+    os.mkfifo(own)
+    os.mkfifo(other)
+    held = Handover(Hold(is_early=True, own=str(own), other=str(other)))
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        begun = pool.submit(held.begin)
+        try:
+            assert isinstance(begun.exception(timeout=SOON_S), Abandoned)
+        finally:  # a gate that comes and goes
+            os.close(os.open(own, os.O_RDWR))
 
 
 @pytest.mark.parametrize(
