@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from benchmarks.decision.populations import MORE, POPULATIONS, Change, Population, Values, World
 from perfgate.judge.compare import Flags, Learnt, between_occasions
-from perfgate.judge.looks import AB_PLAN, INTERLEAVED_PLAN, NOISY, SCREEN_PLAN, STORED_PLAN, Plan
+from perfgate.judge.looks import INTERLEAVED_PLAN, NOISY, SCREEN_PLAN, STORED_PLAN, Plan
 from perfgate.judge.outliers import keep
 from perfgate.judge.times import SPECS, Look, Sides, TimeRule, as_x, least_loss, look_at
 from perfgate.model.metric import Metric
@@ -40,7 +40,7 @@ class Gate(StrEnum):
     """Which stages a gate has."""
 
     AB_RUN = "A/B run"
-    """Behind a screen; in blocks where that says that the host is noisy."""
+    """Behind a screen, in blocks."""
     INTERLEAVED = "always in blocks"
     """And without a screen."""
     STORED = "stored runs only"
@@ -270,10 +270,9 @@ class Walk:
         gates = gates[~noisy]
         for runs in SCREEN_PLAN.looks:
             looks = self._screened(gates, runs)
-            passes, noisy = all_pass(looks), looks[Metric.STEP_MS].compared.run_sd > NOISY
+            passes = all_pass(looks)
             self.processes[gates] = runs
-            for plan, suits in ((AB_PLAN, ~noisy), (INTERLEAVED_PLAN, noisy)):
-                self._pair(plan, gates[~passes & suits], screened=runs)
+            self._pair(INTERLEAVED_PLAN, gates[~passes], screened=runs)
             gates = gates[passes]
         self.outcome[gates] = PASSED
 

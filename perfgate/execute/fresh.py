@@ -409,7 +409,7 @@ class FreshLab:
                 candidate=here.import_logs,
                 env=context.env,
             )
-        return Pair(reference=there.run, candidate=here.run, cores=(_cores(there), _cores(here)))
+        return Pair(reference=there.run, candidate=here.run)
 
 
 @dataclass(frozen=True)
@@ -437,11 +437,6 @@ class _Started:
         """Whether nothing is alive next to it that it could do without."""
         fewest = 2 if self.jobs[0].form is Form.BLOCK else 1
         return len(self.jobs) == fewest and not self.joins_others
-
-
-def _cores(made: Measured) -> float | None:
-    """CPU cores that a run's steps kept busy."""
-    return None if made.worker_report is None else made.worker_report.cores
 
 
 def _in_form(made: Measured, form: Form) -> Measured:

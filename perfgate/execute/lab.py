@@ -64,8 +64,6 @@ class Pair:
 
     reference: Run
     candidate: Run
-    cores: tuple[float | None, float | None] = (None, None)
-    """CPU cores that either side's steps kept busy, where each ran alone and that is known."""
 
 
 Asked = tuple[Form | None, int]

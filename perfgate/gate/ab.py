@@ -25,11 +25,15 @@ from perfgate.model.sample import Form
 from perfgate.model.verdict import ABRun, Verdict
 
 
-def forms_in_order(forms: Collection[Form], *, noisy: bool) -> tuple[Form, ...]:
-    """The forms to try: blocks first where runs differ much, else only where there are no pairs."""
-    wanted = (Form.BLOCK, Form.PAIR) if noisy else (Form.PAIR, Form.BLOCK)
+def forms_in_order(forms: Collection[Form], *, in_blocks: bool) -> tuple[Form, ...]:
+    """The forms to try: blocks first where they serve, else only where there are no pairs.
+
+    What both sides of a pair of blocks meet at once falls out of their difference, so they settle
+    in 3 pairs what processes one after another do in 12, or never (`docs/how-it-decides.md`).
+    """
+    wanted = (Form.BLOCK, Form.PAIR) if in_blocks else (Form.PAIR, Form.BLOCK)
     there = tuple(form for form in wanted if form in forms)
-    return there if noisy else there[:1]
+    return there if in_blocks else there[:1]
 
 
 def first_look(underway: Underway, form: Form, *, counts: int) -> tuple[Asked, ...]:
@@ -105,7 +109,7 @@ def _alone(underway: Underway, stored: Baseline | None) -> StepsAlone:
     then = step_times([pair.reference])
     if stored is not None and why_no_screen(stored, underway.lab.machine) is None:
         then = (*then, *stored.values(Metric.STEP_MS))
-    return StepsAlone(then=then, now=step_times(underway.runs), cores=pair.cores)
+    return StepsAlone(then=then, now=step_times(underway.runs), pair=pair)
 
 
 def _pairs(

@@ -6,7 +6,7 @@ from perfgate.execute.lab import Asked, Lab
 from perfgate.gate.ab import by_pairs, first_look, forms_in_order
 from perfgate.gate.alike import other_form
 from perfgate.gate.conclude import conclude, other_packages
-from perfgate.gate.expect import Expectation, known_noisy, why_incomparable, why_straight
+from perfgate.gate.expect import Expectation, begins_in_blocks, why_incomparable, why_straight
 from perfgate.gate.stored import by_stored, first_runs, is_settled, look, show
 from perfgate.gate.underway import Affords, Checked, Differs, Ended, SideUnavailable, Underway
 from perfgate.judge.anchor import clock_moved
@@ -40,8 +40,8 @@ def check(
     try:
         try:
             if against:
-                noisy = known_noisy(expected)
-                return _by_forms(underway, None, None, noisy=noisy)
+                in_blocks = begins_in_blocks(expected, policy, against=True)
+                return _by_forms(underway, None, None, in_blocks=in_blocks)
             return _against_baseline(underway)
         except Differs as differs:
             if differs.stored:
@@ -67,9 +67,9 @@ def opening(
 def _opening(underway: Underway, *, against: bool) -> tuple[Asked, ...]:
     expected, policy, forms = underway.expected, underway.policy, underway.lab.forms
     baseline = expected.baseline
-    noisy = (against or policy.stops_early) and known_noisy(expected)
+    in_blocks = begins_in_blocks(expected, policy, against=against)
     if against:
-        return first_look(underway, forms_in_order(forms, noisy=noisy)[0], counts=0)
+        return first_look(underway, forms_in_order(forms, in_blocks=in_blocks)[0], counts=0)
     if expected.trouble is not None:
         return ()
     if baseline is None or why_incomparable(expected) is not None:
@@ -78,7 +78,7 @@ def _opening(underway: Underway, *, against: bool) -> tuple[Asked, ...]:
         return first_runs(underway, baseline, Stage.STORED)
     if why_straight(expected, policy, forms) is None:
         return first_runs(underway, baseline, Stage.SCREEN)
-    return first_look(underway, forms_in_order(forms, noisy=noisy)[0], counts=1)
+    return first_look(underway, forms_in_order(forms, in_blocks=in_blocks)[0], counts=1)
 
 
 def _against_baseline(underway: Underway) -> Checked:
@@ -92,12 +92,11 @@ def _against_baseline(underway: Underway) -> Checked:
         return by_stored(underway, baseline, no_pairs=note("no-forms"))
     straight = why_straight(expected, underway.policy, underway.lab.forms)
     if straight is not None:
-        # Not where a user asked for runs: those of blocks cannot be blessed.
-        noisy = underway.policy.stops_early and known_noisy(expected)
+        in_blocks = begins_in_blocks(expected, underway.policy)
         verdict = look(underway, baseline, Stage.COUNTS)
         if verdict.outcome is Outcome.REGRESSED:
             return conclude(underway, verdict, baseline)
-        return _by_forms(underway, baseline, straight, noisy=noisy)
+        return _by_forms(underway, baseline, straight, in_blocks=in_blocks)
     verdict = look(underway, baseline, Stage.SCREEN)
     own = underway.runs
     moved = clock_moved(baseline.runs, own) or other_form(baseline.runs, own)
@@ -106,18 +105,19 @@ def _against_baseline(underway: Underway) -> Checked:
     if moved is None and (other := other_packages(underway, baseline)) is not None:
         why = note("packages-of-both-sides", change=other)
         return by_stored(underway, baseline, no_pairs=why)
-    return _by_forms(underway, baseline, moved, noisy=verdict.noisy)
+    in_blocks = verdict.noisy or begins_in_blocks(expected, underway.policy, runs=own)
+    return _by_forms(underway, baseline, moved, in_blocks=in_blocks)
 
 
 def _by_forms(
-    underway: Underway, stored: Baseline | None, straight: Note | None, *, noisy: bool
+    underway: Underway, stored: Baseline | None, straight: Note | None, *, in_blocks: bool
 ) -> Checked:
-    """Settle it by the first form of an A/B run that can be had: blocks first where it is noisy.
+    """Settle it by the first form of an A/B run that can be had, `in_blocks` if it may be.
 
     Where none can, by stored runs; `stored` is None where another commit is to be compared with.
     """
     last: SideUnavailable | None = None
-    for form in forms_in_order(underway.lab.forms, noisy=noisy):
+    for form in forms_in_order(underway.lab.forms, in_blocks=in_blocks):
         if last is not None:
             underway.note("no-blocks", why=last.why)
         try:

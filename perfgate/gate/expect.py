@@ -5,20 +5,25 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
+from statistics import median
+from typing import Final
 
 from perfgate.judge.hold import differs_much, may_screen
-from perfgate.model.baseline import STEP_VALUE, Baseline, with_held
+from perfgate.model.baseline import STEP_VALUE, Baseline, BlessedRun, with_held
 from perfgate.model.errors import BaselineUnreadable, ConfigInvalid
 from perfgate.model.machine import Machine
 from perfgate.model.note import Note, Severity, note, noted
 from perfgate.model.outcome import Outcome
 from perfgate.model.record import Record
-from perfgate.model.sample import Form
+from perfgate.model.sample import Form, Run
 from perfgate.model.settings import Policy
 from perfgate.model.workload import Workload
 from perfgate.store import ListedBaseline, Store
+
+BUSY_CORES: Final = 1.1
+"""Steps that keep more CPU cores than this busy do several things at once."""
 
 
 class Expectation(Record):
@@ -151,6 +156,28 @@ def why_straight(expected: Expectation, policy: Policy, forms: Collection[Form])
     if not in_blocks or may_screen(baseline, with_held(policy.budgets, baseline)):
         return None
     return note("blessed-runs-differ")
+
+
+def begins_in_blocks(
+    expected: Expectation, policy: Policy, *, against: bool = False, runs: Sequence[Run] = ()
+) -> bool:
+    """Whether an A/B run is first tried in blocks, by these runs or else the blessed ones.
+
+    What keeps several cores busy does several things at once, and loses that on the one core of
+    blocks: then only if runs differ much. Nor where a user asked for runs: those of blocks cannot
+    be blessed.
+    """
+    if not against and not policy.stops_early:
+        return False
+    blessed = () if expected.baseline is None else expected.baseline.runs
+    return cores_of(runs or blessed) <= BUSY_CORES or known_noisy(expected)
+
+
+def cores_of(runs: Sequence[Run | BlessedRun]) -> float:
+    """CPU cores that steps kept busy, in the middle of the runs; 0 where nobody knows."""
+    known = [run.needs.cores for run in runs if run.needs is not None]
+    found = [cores for cores in known if cores is not None]
+    return median(found) if found else 0.0
 
 
 def known_noisy(expected: Expectation) -> bool:

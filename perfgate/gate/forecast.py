@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Final
 
 from perfgate.gate.ab import forms_in_order
-from perfgate.gate.expect import Expectation, known_noisy, why_incomparable, why_straight
+from perfgate.gate.expect import Expectation, begins_in_blocks, why_incomparable, why_straight
 from perfgate.gate.underway import STAGES
 from perfgate.judge.hold import holds
 from perfgate.judge.looks import PLANS, SCREEN_PLAN, STORED_PLAN, Plan, looks_of
@@ -57,8 +57,8 @@ def _stages(
     if has_screen and why_straight(expected, policy, forms) is not None:
         has_screen = False
     before = 0 if against else policy.runs if has_screen else 1
-    noisy = (against or policy.stops_early) and known_noisy(expected)
-    affordable = _affordable(forms, policy, before=before, noisy=noisy)
+    in_blocks = begins_in_blocks(expected, policy, against=against)
+    affordable = _affordable(forms, policy, before=before, in_blocks=in_blocks)
     if affordable is None and against:
         needed = before + 2 * STORED_PLAN.fewest_to_pass
         return (note("no-runs-for-pairs", runs=policy.max_runs, needed=needed),), 0, 0
@@ -79,11 +79,11 @@ def _stages(
 
 
 def _affordable(
-    forms: Collection[Form], policy: Policy, *, before: int, noisy: bool
+    forms: Collection[Form], policy: Policy, *, before: int, in_blocks: bool
 ) -> tuple[Plan, int, int] | None:
     """The first plan for whose first look there may be pairs enough after so many runs of the
     candidate, with the pairs at its first look and at most."""
-    for form in forms_in_order(forms, noisy=noisy):
+    for form in forms_in_order(forms, in_blocks=in_blocks):
         plan = PLANS[STAGES[form]]
         first, most = looks_of(plan, policy, alone=before, spent=before + plan.alone_runs)
         if most >= plan.fewest_to_fail:

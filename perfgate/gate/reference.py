@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from statistics import median
 from typing import Final
 
+from perfgate.execute.lab import Pair
 from perfgate.explain.breakdown import breakdown_of
 from perfgate.gate.alike import launches_gone, other_processes, other_steps
-from perfgate.gate.expect import Expectation
+from perfgate.gate.expect import BUSY_CORES, Expectation, cores_of
 from perfgate.gate.underway import Differs, Ended, SideUnavailable
 from perfgate.model.baseline import STEP_VALUE, Baseline, BlessedRun, Blessing, Occasion
 from perfgate.model.metric import METRICS
@@ -18,8 +19,6 @@ from perfgate.model.note import Severity, note
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
 
-BUSY_CORES: Final = 1.1
-"""Steps that keep more CPU cores than this busy do several things at once."""
 SLOWER_ON_ONE_CORE: Final = 1.1
 """And lose by it, where one takes so many times as long on the one core of blocks as alone.
 
@@ -29,11 +28,11 @@ Launch-bound loops are faster there (`benchmarks/host-noise`: 17 %), since their
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepsAlone:
-    """What a step takes alone on either side, ms, by runs, and how many cores it keeps busy."""
+    """What a step takes alone on either side, ms, by runs, and a run of each."""
 
     then: tuple[float, ...]
     now: tuple[float, ...]
-    cores: tuple[float | None, float | None]
+    pair: Pair
 
     def check(self, reference: Sequence[float], candidate: Sequence[float]) -> None:
         """Hold the steps of blocks, on one core, against these.
@@ -44,9 +43,12 @@ class StepsAlone:
         Raises:
             SideUnavailable: a side that keeps several busy is slower there than in any run alone.
         """
-        sides = (("other commit", self.then, reference), ("candidate", self.now, candidate))
-        for (side, alone, there), cores in zip(sides, self.cores, strict=True):
-            if cores is None or cores <= BUSY_CORES or not alone or not there:
+        sides = (
+            ("other commit", self.then, reference, cores_of([self.pair.reference])),
+            ("candidate", self.now, candidate, cores_of([self.pair.candidate])),
+        )
+        for side, alone, there, cores in sides:
+            if cores <= BUSY_CORES or not alone or not there:
                 continue
             if median(there) > SLOWER_ON_ONE_CORE * max(alone):
                 raise SideUnavailable(

@@ -41,10 +41,7 @@ class Plan:
     alone_runs: int = 0
     """Runs that are made before its pairs: one of either side, where the pairs are of blocks."""
     slow_chance: float | None = None
-    """At the last look: the other side must have as many slow runs, but for this chance.
-
-    None: there must be none.
-    """
+    """At the last look: the other side must have as many slow runs, but for this chance."""
 
     @property
     def fewest_to_fail(self) -> int:

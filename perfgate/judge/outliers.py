@@ -90,13 +90,13 @@ class Slow:
         )
 
     def hides_nothing(self, *, chance: float | None) -> Flags:
-        """Whether there is none, or, at a `chance`, the other side has as many but for that
-        (Fisher's exact test)."""
-        none = np.asarray(self.candidate == 0)
+        """Whether there are no more than on the other side, run for run, or, at a `chance`, but for
+        that (Fisher's exact test)."""
+        no_more = np.asarray(self.candidate * self.others <= self.other * self.candidates)
         if chance is None:
-            return none
+            return no_more
         p = as_many_by_chance(self.candidate, self.other, self.candidates, self.others)
-        return np.asarray(none | (p > chance))
+        return np.asarray(no_more | (p > chance))
 
 
 def slow_runs(before: Floats, after: Floats, limit: Floats) -> Slow:

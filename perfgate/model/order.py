@@ -30,6 +30,8 @@ class Needs(Record):
     """Of each GPU at most; None where it was not seen, 0 where it uses none."""
     tunes: bool = False
     """Whether it chooses kernels by their times, which must not be taken next to other runs."""
+    cores: float | None = Field(default=None, ge=0)
+    """CPU cores that its steps kept busy, on average; not measured in turns with another."""
 
 
 class Hold(Record):
@@ -120,8 +122,5 @@ class WorkerReport(Record):
     """`torch`, `libcuda`, or None where no CUDA profiler API exists."""
     core: int | None = None
     """The one core that it was ordered to, if it still kept to that after its last step."""
-    cores: float | None = None
-    """CPU cores that it and its children kept busy, on average over the measured steps; not
-    measured in turns."""
     needs: Needs | None = None
     """None where the loop did not come to its end."""

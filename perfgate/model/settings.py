@@ -32,7 +32,8 @@ class ABForm(StrEnum):
     """How another commit and the candidate are run next to one another."""
 
     AUTO = "auto"
-    """Alternately, or interleaved where alternate runs differ too much to show the budget."""
+    """Interleaved where the workload can be, and a step keeps one CPU core busy at most or its runs
+    differ much; else alternately."""
     ALTERNATE = "alternate"
     """In fresh processes one after another, in ABBA order."""
     INTERLEAVE = "interleave"

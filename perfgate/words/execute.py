@@ -105,7 +105,7 @@ _FAILURES: Final[Rows] = {
         "it may have measured next to other runs"
     ),
     "held-busy": (
-        "runs that wait for their turn keep {cores:.1f} CPU cores busy, next to the one that "
+        "runs that wait for their turn keep {cores:count} CPU cores busy, next to the one that "
         "measures"
     ),
     "workload-timed-out": (

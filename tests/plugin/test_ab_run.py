@@ -107,24 +107,26 @@ def test_a_loss_is_shown_by_an_ab_run_with_the_baselines_commit(
     assert seen.status == 1
     sha = repository.git("rev-parse", "HEAD~1")
     others = [root != repository.root for root in asked]
-    assert others == [False, False, False, True, False, False, True, True, False]
+    assert others == [*[False] * 3, True, False, *[True, False] * 3]
     assert left(repository) == ([], "")
     (workload,) = json.loads((repository.root / "verdicts.json").read_text())["workloads"]
-    assert (len(workload["runs"]), len(workload["reference_runs"])) == (6, 3)
-    assert [run["form"] for run in workload["runs"]] == ["alone"] * 3 + ["pair"] * 3
-    assert [run["form"] for run in workload["reference_runs"]] == ["pair"] * 3
+    assert [run["form"] for run in workload["runs"]] == ["alone"] * 4
+    assert [run["form"] for run in workload["interleaved_runs"]] == ["block"] * 3
+    assert [run["form"] for run in workload["reference_runs"]] == ["block"] * 3
     assert workload["verdict"]["ab_run"] == {
         "revision": f"the baseline's commit {sha[:12]}",
         "commit": sha,
         "pairs": 3,
-        "screen_runs": 3,
+        "screen_runs": 4,
     }
     kept = repository.store.results.latest("loop")
     assert kept is not None
-    assert (len(kept.result.runs), len(kept.result.reference_runs)) == (6, 3)
+    made = kept.result
+    assert [len(of) for of in (made.runs, made.reference_runs, made.interleaved_runs)] == [4, 3, 3]
     assert sorted(path.name for path in kept.folder.iterdir() if path.is_dir()) == [
-        *[f"reference-{n}" for n in (1, 2, 3)],
-        *[f"run-{n}" for n in range(1, 7)],
+        *[f"interleaved-reference-{n}" for n in (1, 2, 3)],
+        "reference-alone",
+        *[f"run-{n}" for n in range(1, 8)],
     ]
 
 
@@ -135,17 +137,18 @@ def test_a_gate_says_what_it_may_spend_and_what_it_does(repository: Project, ran
     start = out.index("workloads/loops.py ")
     sha = repository.git("rev-parse", "HEAD~1")[:12]
     assert out[start + 1] == "  loop: 5 runs"
-    assert " 12 A/B pairs " in out[start + 2]
+    assert " 12 A/B pairs in blocks " in out[start + 2]
     begin = next(n for n, line in enumerate(out) if line.startswith("  loop run 1 "))
+    others = "kernel_ms 9.100, gap_ms 1.851"
     assert out[begin : begin + 8] == [
         "  loop run 1 of 5: step_ms 12.65, kernel_ms 9.100, gap_ms 1.851 (0.0 s)",
         "  loop run 2 of 5: step_ms 12.65, kernel_ms 9.100, gap_ms 1.851 (0.0 s)",
         "  loop run 3 of 5: step_ms 12.65, kernel_ms 9.100, gap_ms 1.851 (0.0 s)",
         f"  checking out {sha} next to the project",
-        f"  loop pair 1 of 3, {sha}: step_ms 12.34, kernel_ms 9.100, gap_ms 1.851 (0.0 s)",
-        "  loop pair 1 of 3, candidate: step_ms 12.65, kernel_ms 9.100, gap_ms 1.851 (0.0 s)",
-        "  loop pair 2 of 3, candidate: step_ms 12.65, kernel_ms 9.100, gap_ms 1.851 (0.0 s)",
-        f"  loop pair 2 of 3, {sha}: step_ms 12.34, kernel_ms 9.100, gap_ms 1.851 (0.0 s)",
+        f"  loop alone, {sha}: step_ms 12.34, {others} (0.0 s)",
+        f"  loop alone, candidate: step_ms 12.65, {others} (0.0 s)",
+        f"  loop pair 1 of 3, in blocks, {sha}: step_ms 12.34, {others} (0.0 s)",
+        f"  loop pair 1 of 3, in blocks, candidate: step_ms 12.65, {others} (0.0 s)",
     ]
 
 

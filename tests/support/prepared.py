@@ -16,6 +16,7 @@ from perfgate.model.baseline import Baseline
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note
+from perfgate.model.order import Needs
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import BlockSample, Form, Run
 from perfgate.model.settings import Policy
@@ -122,15 +123,19 @@ Made = Run | BaseException
 """A prepared run, or what is raised in its place."""
 
 
+def busy(run: Made, cores: float) -> Run:
+    """The run, with so many CPU cores kept busy by its steps."""
+    assert isinstance(run, Run)
+    return run.model_copy(update={"needs": Needs(host_bytes=1 << 30, gpu_bytes=0, cores=cores)})
+
+
 @dataclass
 class Pairs:
     """Prepared runs of another commit and of the candidate, the last of each for ever."""
 
     reference: Sequence[Made]
     candidate: Sequence[Made]
-    alone: Pair = field(
-        default_factory=lambda: Pair(reference=slower(0), candidate=slower(0, 1), cores=(1.0, 1.0))
-    )
+    alone: Pair = field(default_factory=lambda: Pair(reference=slower(0), candidate=slower(0, 1)))
     asked: list[int] = field(default_factory=list)
     """How many further pairs were asked for, each time."""
 

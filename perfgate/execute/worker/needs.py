@@ -18,8 +18,8 @@ CONTEXT_BYTES: Final = 1 << 30
 """Of a GPU's memory what a CUDA context takes with its libraries, beyond what torch knows of."""
 
 
-def needs_of(torch: ModuleType | None, *, has_gpu: bool) -> Needs:
-    """What this process and its children have taken so far."""
+def needs_of(torch: ModuleType | None, *, has_gpu: bool, cores: float | None) -> Needs:
+    """What this process and its children have taken so far; its steps kept `cores` busy."""
     on_gpu: int | None = None if has_gpu else 0
     if has_gpu and torch is not None and torch.cuda.is_initialized():
         devices = range(torch.cuda.device_count())
@@ -27,7 +27,7 @@ def needs_of(torch: ModuleType | None, *, has_gpu: bool) -> Needs:
     usage = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     own, ended = (1024 * one.ru_maxrss for one in usage)
     host_bytes = own + max(ended, sum(map(_taken_by, _descendants(os.getpid()))))
-    return Needs(host_bytes=host_bytes, gpu_bytes=on_gpu, tunes=_tunes(torch))
+    return Needs(host_bytes=host_bytes, gpu_bytes=on_gpu, tunes=_tunes(torch), cores=cores)
 
 
 def _descendants(pid: int) -> Iterator[int]:

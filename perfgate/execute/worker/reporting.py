@@ -44,7 +44,6 @@ def report(
         marked_by=steps.marked_by,
         captured_by=steps.captured_by,
         core=steps.kept_core,
-        cores=steps.cores,
         needs=steps.needs,
     )
     _write(Path(order.worker_report), worker_report)

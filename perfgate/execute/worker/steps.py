@@ -109,9 +109,6 @@ class MeasuredSteps:
         """Whether the loop ran to the end."""
         self.marked_by: str | None = None
         self.captured_by: str | None = None
-        self.cores: float | None = None
-        """CPU cores kept busy over the measured steps, on average; None in turns with another
-        process."""
         self.needs: Needs | None = None
         """What it took of the machine."""
         self.kept_core: int | None = None
@@ -249,6 +246,7 @@ class MeasuredSteps:
             if self._handover is not None:
                 self._handover.hand_over()
             capture.start()
+            cores: float | None = None
             try:
                 busy = Busy() if self._handover is None else None
                 marker.push(START_RANGE)
@@ -261,7 +259,7 @@ class MeasuredSteps:
                 marker.push(END_RANGE)
                 marker.pop()
                 if busy is not None:
-                    self.cores = busy.cores()
+                    cores = busy.cores()
                 for other in self._waits_for:
                     other.end()
                 if pinned is not None:
@@ -270,7 +268,7 @@ class MeasuredSteps:
                     self.kept_core = pinned.core if pinned.let_go() else None
             finally:
                 capture.stop()
-            self.needs = needs_of(self._find_torch(), has_gpu=capture.name is not None)
+            self.needs = needs_of(self._find_torch(), has_gpu=capture.name is not None, cores=cores)
             self.finished = True
         finally:
             for other in self._waits_for:

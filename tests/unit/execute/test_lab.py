@@ -51,11 +51,10 @@ def measured(
     *,
     code: Mapping[str, str] = records.CODE,
     torch: str = "2.6.0",
-    cores: float | None = None,
     loaded: tuple[str, ...] | None = None,
 ) -> Measured:
     worker_report = WorkerReport(
-        ending=Ending.FINISHED, pid=1, torch=torch, cuda="12.4", nvtx="0.2.11", cores=cores
+        ending=Ending.FINISHED, pid=1, torch=torch, cuda="12.4", nvtx="0.2.11"
     )
     logs = () if loaded is None else (ImportLog(pid=1, files=loaded),)
     run = records.run({Metric.STEP_MS: step_ms})
@@ -472,9 +471,9 @@ def test_the_other_commit_begins_every_other_pair_of_each_form(tmp_path: Path) -
         "checkout: reference-2",
     ]
     of.made.clear()
-    of.left = [measured(5, cores=1.5), measured(6, cores=0.9)]
+    of.left = [measured(5), measured(6)]
     (alone,) = lab.pairs(Form.ALONE, 1)
-    assert alone.cores == (1.5, 0.9)
+    assert alone.candidate.form is Form.ALONE
     of.left = [(measured(7), measured(8)), CRASHED, (measured(9), measured(10))]
     assert values(lab, Form.BLOCK, 2) == [(7, 8), (9, 10)]
     assert of.made == [

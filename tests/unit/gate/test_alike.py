@@ -11,6 +11,7 @@ from support.prepared import (
     Made,
     Pairs,
     PreparedLab,
+    busy,
     came,
     copied,
     copying,
@@ -357,7 +358,8 @@ def test_a_loop_that_needs_several_cores_is_not_judged_on_one(
     blocks: tuple[float, float],
     stage: Stage,
 ) -> None:
-    pair = Pair(reference=slower(alone[0]), candidate=slower(alone[1]), cores=cores)
+    there, here = (busy(slower(one), kept) for one, kept in zip(alone, cores, strict=True))
+    pair = Pair(reference=there, candidate=here)
     sides = Pairs(noisy_runs(blocks[0]), noisy_runs(blocks[1], wobble=2), alone=pair)
     checked = gated(
         [slower(alone[1])], pairs(0, alone[1]), noisy_baseline(), blocks=sides, on=UPDATED

@@ -14,6 +14,7 @@ from support.prepared import (
     Made,
     Pairs,
     PreparedLab,
+    busy,
     came,
     copied,
     copying,
@@ -41,6 +42,7 @@ from perfgate.model.errors import (
 from perfgate.model.machine import Gpu, Machine
 from perfgate.model.metric import GATED_TIMES, Metric
 from perfgate.model.note import Severity, note, quoted
+from perfgate.model.order import Needs
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Form, Run
 from perfgate.model.settings import Policy
@@ -338,8 +340,24 @@ def test_a_patch_of_the_driver_is_screened_as_another_gpu_of_the_model_is() -> N
             pairs(0, 2.5),
             pairs(0, 2.5),
             FULL,
+            (REGRESSED, BLOCKS, 4, 3),
+            id="blocks settle it of quiet runs too",
+        ),
+        pytest.param(
+            [busy(run, 1.05) for run in screen(2.5)],
+            pairs(0, 2.5),
+            pairs(0, 2.5),
+            FULL,
+            (REGRESSED, BLOCKS, 4, 3),
+            id="and of those that keep one core busy",
+        ),
+        pytest.param(
+            [busy(run, 1.5) for run in screen(2.5)],
+            pairs(0, 2.5),
+            pairs(0, 2.5),
+            FULL,
             (REGRESSED, AB_RUN, 6, 3),
-            id="quiet runs are not made in blocks",
+            id="runs that keep several cores busy are made in pairs",
         ),
         pytest.param(
             screen(2.5),
@@ -458,7 +476,15 @@ def test_against_a_commit_no_baseline_is_needed(alternate: Pairs, expected: Came
     assert came(gated(screen(0), alternate, None, against=True)) == expected
 
 
-ALONE = Pair(reference=slower(0), candidate=slower(1), cores=(2.0, 2.0))
+def of_several_cores() -> Baseline:
+    """A baseline whose runs kept several cores busy."""
+    kept = FULL.occasions[-1]
+    needs = Needs(host_bytes=1 << 30, gpu_bytes=0, cores=1.5)
+    runs = tuple(run.model_copy(update={"needs": needs}) for run in kept.runs)
+    return FULL.model_copy(update={"occasions": (kept.model_copy(update={"runs": runs}),)})
+
+
+ALONE = Pair(reference=busy(slower(0), 2.0), candidate=busy(slower(1), 2.0))
 
 
 @pytest.mark.parametrize(
@@ -467,7 +493,15 @@ ALONE = Pair(reference=slower(0), candidate=slower(1), cores=(2.0, 2.0))
         pytest.param(
             -15, -12, noisy_baseline(), pairs(0, 0), (REGRESSED, BLOCKS, 1, 3), id="noisy"
         ),
-        pytest.param(0, 0, FULL, pairs(0, 0), (PASSED, AB_RUN, 3, 3), id="quiet"),
+        pytest.param(0, 0, FULL, pairs(0, 0), (PASSED, BLOCKS, 1, 3), id="quiet"),
+        pytest.param(
+            0,
+            0,
+            of_several_cores(),
+            pairs(0, 0),
+            (PASSED, AB_RUN, 3, 3),
+            id="several known",
+        ),
         pytest.param(-15, -15, None, None, (PASSED, BLOCKS, 1, 3), id="blocks alone"),
         pytest.param(
             90, 90, noisy_baseline(), pairs(0, 90), (REGRESSED, AB_RUN, 4, 3), id="several cores"

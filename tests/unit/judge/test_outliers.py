@@ -84,7 +84,8 @@ def test_pairs_of_blocks_are_slow_on_either_side() -> None:
     ("candidate", "other", "chance", "hides"),
     [
         pytest.param(0, 0, None, True, id="none"),
-        pytest.param(1, 1, None, False, id="one, before the last look"),
+        pytest.param(1, 0, None, False, id="one, before the last look"),
+        pytest.param(1, 1, None, True, id="as many, at any look"),
         pytest.param(1, 1, 0.1, True, id="as many on the other side"),
         pytest.param(4, 0, 0.1, False, id="four that the other side does not have"),
     ],

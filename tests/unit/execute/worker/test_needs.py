@@ -21,11 +21,11 @@ def _nothing_was_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_memory_is_that_of_the_process_and_of_what_torch_took() -> None:
     torch = FakeTorch([])
     torch.cuda.max_memory_reserved = lambda _device: 7
-    found = needs_of(torch, has_gpu=True)
+    found = needs_of(torch, has_gpu=True, cores=None)
     assert found.host_bytes > 10_000_000
     assert (found.gpu_bytes, found.tunes) == (CONTEXT_BYTES + 7, False)
-    assert needs_of(None, has_gpu=True).gpu_bytes is None
-    assert needs_of(None, has_gpu=False).gpu_bytes == 0
+    assert needs_of(None, has_gpu=True, cores=None).gpu_bytes is None
+    assert needs_of(None, has_gpu=False, cores=1.5).gpu_bytes == 0
 
 
 def test_cudnn_that_tries_kernels_is_known() -> None:
@@ -33,7 +33,7 @@ def test_cudnn_that_tries_kernels_is_known() -> None:
     torch.backends = SimpleNamespace(  # type: ignore[attr-defined]
         cudnn=SimpleNamespace(benchmark=True)
     )
-    assert needs_of(torch, has_gpu=True).tunes
+    assert needs_of(torch, has_gpu=True, cores=None).tunes
 
 
 class Autotuner:
@@ -52,11 +52,11 @@ def test_triton_counts_where_it_has_tuned_and_not_where_it_is_loaded(
     module.Autotuner = Autotuner  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "triton.runtime.autotuner", module)
     tuner = Autotuner(**cache)
-    assert needs_of(None, has_gpu=False).tunes is tunes
+    assert needs_of(None, has_gpu=False, cores=1.5).tunes is tunes
     tuner.cache.clear()
 
 
 def test_what_inductor_compiled_for_triton_was_tuned(monkeypatch: pytest.MonkeyPatch) -> None:
     name = "torch._inductor.runtime.triton_heuristics"
     monkeypatch.setitem(sys.modules, name, ModuleType(name))
-    assert needs_of(None, has_gpu=False).tunes
+    assert needs_of(None, has_gpu=False, cores=1.5).tunes
