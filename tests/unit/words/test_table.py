@@ -4,6 +4,7 @@ its fields."""
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ import pytest
 import perfgate
 from perfgate.model import errors
 from perfgate.words import table
+from perfgate.words.say import _FORMATS
 from perfgate.words.table import TEXT
 from perfgate.words.text import Text
 
@@ -126,3 +128,16 @@ def test_texts_have_the_form_of_the_table(code: str) -> None:
     assert text.fact
     assert not text.fact.endswith(".")
     assert not text.expectation.endswith(".")
+
+
+@pytest.mark.parametrize("code", sorted(TEXT))
+def test_every_format_of_a_field_is_known(code: str) -> None:
+    """One that is not would end a gate where it has something to say."""
+    made = TEXT[code]
+    for text in (made.fact, made.expectation, made.next_step):
+        for _, field, spec, _ in Formatter().parse(text):
+            is_known = spec in {*_FORMATS, "", "next", "rest", "sentences"}
+            is_open = spec is not None and (
+                spec.startswith("list") or "|" in spec or re.fullmatch(r"(\w+ )?of \w+", spec)
+            )
+            assert field is None or is_known or is_open, f"{field}:{spec}"
