@@ -53,7 +53,12 @@ def _asked(plan: Plan, form: Form, pairs: int) -> tuple[Asked, ...]:
 
 
 def by_pairs(
-    underway: Underway, form: Form, stored: Baseline | None, *, straight: Note | None
+    underway: Underway,
+    form: Form,
+    stored: Baseline | None,
+    *,
+    straight: Note | None,
+    no_blocks: Note | None = None,
 ) -> Checked:
     """Make pairs until the plan of the form is settled.
 
@@ -62,6 +67,7 @@ def by_pairs(
         form: of the pairs.
         stored: the baseline whose commit is the other one; None where any other was asked for.
         straight: why the screen does not count, where it does not.
+        no_blocks: why they could not be made in blocks, where that was tried.
 
     Raises:
         SideUnavailable: the other commit cannot be run, or there is no room for a first look.
@@ -87,6 +93,8 @@ def by_pairs(
     except SideUnavailable:
         underway.without_pairs()
         raise
+    if no_blocks is not None:
+        underway.note("no-blocks", why=no_blocks)
     if straight is not None:
         underway.note("straight-to-ab-run", why=straight)
     if form is Form.BLOCK:

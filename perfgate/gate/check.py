@@ -118,10 +118,9 @@ def _by_forms(
     """
     last: SideUnavailable | None = None
     for form in forms_in_order(underway.lab.forms, in_blocks=in_blocks):
-        if last is not None:
-            underway.note("no-blocks", why=last.why)
+        no_blocks = None if last is None else last.why
         try:
-            return by_pairs(underway, form, stored, straight=straight)
+            return by_pairs(underway, form, stored, straight=straight, no_blocks=no_blocks)
         except SideUnavailable as none:
             last = none
             if none.in_no_form:
