@@ -253,6 +253,8 @@ class Gate:
         if begun is not None:
             begun.lab.close()
             rmtree(begun.folder, ignore_errors=True)
+            with suppress(OSError):  # that of its workload, unless it holds older results
+                begun.folder.parent.rmdir()
         self._let_gpus_go()
 
     def _hold_gpus(self, machine: Machine, workload: Workload, *, within_s: float) -> None:

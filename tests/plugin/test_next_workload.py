@@ -48,3 +48,4 @@ def test_a_workload_that_needs_more_runs_leaves_one_folder_of_the_next(
     results = project.root / ".perfgate" / "results"
     assert len(list(results.glob("*/loop/*"))) == 1
     assert len(list(results.glob("*/other/*"))) == (0 if options else 1)
+    assert bool(list(results.glob("*/other"))) is not bool(options)
