@@ -17,6 +17,7 @@ import sys
 from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
@@ -79,8 +80,9 @@ class Places:
         return self._place(file.parent) if place.kind is PlaceKind.NOBODYS else place
 
     def _place(self, folder: Path) -> Place:
-        if folder not in self._known:
-            self._known[folder] = self._look(folder)
+        new = list(takewhile(lambda one: one not in self._known, (folder, *folder.parents)))
+        for one in reversed(new):  # each after the one around it, of which it may be a part
+            self._known[one] = self._look(one)
         return self._known[folder]
 
     def _look(self, folder: Path) -> Place:
