@@ -1,14 +1,14 @@
 """The loop of `perfgate selftest --cpu`: it sleeps, and shows only that the path from nsys to a
 verdict works."""
 
-import os
 import time
 
 import nvtx
 
 from perfgate import Steps, workload
 
-PLANTED = os.environ.get("PERFGATE_SELFTEST_PLANTED", "")
+PLANTED = ""
+"""Written in by the selftest: a regression is code that no commit holds."""
 STEP_S = 0.02
 STALL_S = 0.02
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.resources import files
@@ -20,7 +20,13 @@ from perfgate.execute.provenance import code_now
 from perfgate.machine import gpu_lock
 from perfgate.model.baseline import Baseline, Blessing
 from perfgate.model.document_text import read_document
-from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT, StoreFailed, WorkloadFailed
+from perfgate.model.errors import (
+    EXIT_OPEN,
+    EXIT_SHUT,
+    RepositoryUnreadable,
+    StoreFailed,
+    WorkloadFailed,
+)
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
@@ -31,6 +37,7 @@ from perfgate.render.checks import SelftestRow, selftest_text
 from perfgate.render.page import Page, Screen
 from perfgate.render.text import verdict_table
 from perfgate.store import Store
+from perfgate.system import git
 from perfgate.system.files import remove_left_folders, temporary_folder
 from perfgate.system.gate_process import gate_command, run_to_end
 from perfgate.words import escape, say
@@ -48,11 +55,18 @@ TAIL: Final = 15
 SETTINGS: Final = """\
 [tool.perfgate]
 timeout_s = 120
-ab_run = "off"
 
 [tool.pytest.ini_options]
 addopts = ""
 """
+
+OWN: Final = (
+    "user.name=perfgate selftest",
+    "user.email=selftest@localhost",
+    "commit.gpgsign=false",
+    "core.hooksPath=/dev/null",
+)
+"""What git is set to for the project's one commit, whatever the user's own settings are."""
 
 Run = Callable[..., int]
 
@@ -188,7 +202,7 @@ class _Play:
         """Play it, show the table, and return whether all came out as it must."""
         gpu, driver = self.runner.machine.gpu_name, self.runner.machine.driver
         where = "without a GPU" if self.cpu else f"on {gpu}, driver {driver}"
-        span = "half a minute" if self.cpu else "4 minutes"
+        span = "a minute" if self.cpu else "4 minutes"
         self.say(f"Selftest {where}, nsys {self.runner.nsys.version}: about {span}.")
         self._prepare()
         cycles_per_ms = 0.0 if self.cpu else self._probe()
@@ -212,8 +226,18 @@ class _Play:
         workloads = self.folder / "project" / "workloads"
         workloads.mkdir(parents=True)
         (self.folder / "project" / "pyproject.toml").write_text(SETTINGS, encoding="utf-8")
+        (self.folder / "project" / ".gitignore").write_text("__pycache__/\n", encoding="utf-8")
+        self._write_loop("")
+        # A gate can run its commit again then; without git it has stored runs alone, and says so.
+        with suppress(RepositoryUnreadable):
+            for words in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "The loop")):
+                git.ask(self.folder / "project", self._env(), *words, settings=OWN)
+
+    def _write_loop(self, planted: str) -> None:
         source = files("perfgate.selftest") / ("cpu_loop.py" if self.cpu else "gpu_loop.py")
-        (workloads / "loops.py").write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
+        text = source.read_text(encoding="utf-8")
+        file = self.folder / "project" / "workloads" / "loops.py"
+        file.write_text(text.replace('PLANTED = ""', f'PLANTED = "{planted}"'), encoding="utf-8")
 
     def _probe(self) -> float:
         """Fit the loop to this GPU, and return the clock cycles that it makes in 1 ms."""
@@ -284,7 +308,8 @@ class _Play:
             "-p",
             "no:cacheprovider",
         )
-        env = {**self._env(), **self.tuning, "PERFGATE_SELFTEST_PLANTED": planted}
+        self._write_loop(planted)
+        env = {**self._env(), **self.tuning}
         began = time.monotonic()
         status = self.runner.run(
             gate_command(self.runner.python, *options, root=project), cwd=project, env=env, log=log

@@ -7,7 +7,7 @@ branch that baselines are compared with.
 
 from __future__ import annotations
 
-from perfgate.system.git.asking import without_repository
+from perfgate.system.git.asking import ask, without_repository
 from perfgate.system.git.branches import (
     FileVersion,
     add_worktree,
@@ -41,6 +41,7 @@ from perfgate.system.git.files import (
 __all__ = [
     "FileVersion",
     "add_worktree",
+    "ask",
     "author",
     "changes",
     "content_digest",
