@@ -52,7 +52,7 @@ LOOK_S: Final = 0.1
 """How often those are looked at of which nothing is heard."""
 QUIET_CORES: Final = max(0.2, 0.03 * len(os.sched_getaffinity(0)))
 """CPU cores that all held runs together may keep busy while another one measures: each nsys looks
-after its own run, which seven of them did for 0.2 cores on a host of 16."""
+after its own run, which seven of them did for more than 0.2 cores on a host of 16."""
 QUIET_S: Final = 0.1
 """And CPU time in its window, which is counted in ticks of 10 ms."""
 QUIET_PATIENCE_S: Final = 5.0
