@@ -28,8 +28,8 @@ from support.prepared import (
     slower,
 )
 
-from perfgate.execute.lab import NOT_MEASURED_BY, Pair
-from perfgate.gate.check import check
+from perfgate.execute.lab import NOT_MEASURED_BY, Asked, Pair
+from perfgate.gate.check import check, opening
 from perfgate.model.baseline import Baseline
 from perfgate.model.errors import (
     CodeUnproven,
@@ -517,6 +517,34 @@ def test_against_a_commit_in_blocks(
     blocks = Pairs(noisy_runs(there), noisy_runs(here, wobble=2), alone=ALONE)
     checked = gated(screen(0), alternate, baseline, blocks=blocks, against=True)
     assert came(checked) == expected
+
+
+@pytest.mark.parametrize(
+    ("baseline", "against", "begins"),
+    [
+        pytest.param(FULL, False, ((None, 5),), id="a screen"),
+        pytest.param(None, False, ((None, 5),), id="no baseline"),
+        pytest.param(
+            noisy_baseline(), False, ((None, 1), (Form.ALONE, 1), (Form.BLOCK, 3)), id="counts"
+        ),
+        pytest.param(FULL, True, ((Form.ALONE, 1), (Form.BLOCK, 3)), id="another commit"),
+    ],
+)
+def test_what_may_be_started_early_is_what_is_asked_for_first(
+    baseline: Baseline | None, against: bool, begins: tuple[Asked, ...]
+) -> None:
+    expected = expect(baseline)
+    lab = PreparedLab(
+        made=screen(0),
+        by_form={Form.PAIR: pairs(0, 0), Form.BLOCK: pairs(0, 0)},
+        machine=expected.machine,
+    )
+    assert opening(expected, lab, Policy(), against=against) == begins
+    assert not lab.asked
+    check(expected, lab, Policy(), against=against)
+    assert lab.prepared[0] == begins
+    runs = [number for form, number in begins if form is None]
+    assert lab.asked[: len(runs)] == runs
 
 
 # What may be spent

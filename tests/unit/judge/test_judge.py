@@ -212,6 +212,8 @@ def test_a_stall_in_few_steps_is_a_loss_though_the_step_is_counted_to_its_cap(pl
     assert {row.metric: row.outcome for row in of(now, plan).metrics}[M.GAP_MS] is Outcome.REGRESSED
     unknown: Columns = {one: values for one, values in now.items() if one is not M.STEP_MEAN_MS}
     assert of(unknown, plan).outcome is Outcome.REGRESSED
+    # Nor does a mean that nothing can be compared with say that it costs nothing.
+    assert of({**now, M.STEP_MEAN_MS: [0.0] * 8}, plan).outcome is Outcome.REGRESSED
 
 
 def test_budgets_override_the_defaults() -> None:
