@@ -2,9 +2,11 @@
 nothing.
 
 ```
-lab.py          what a gate sees of it              fresh.py        fresh runs of this machine
+lab.py          what a gate sees of it              laboratory.py   what makes the runs of one gate
+fresh.py        those of one workload               taken.py        what was made of it so far
 planned.py      what is still to be made            ahead.py        runs that are started together
-room.py         how many of them                    run.py          one run, phase by phase
+room.py         how many of them                    script_hold.py  by which a script waits its turn
+run.py          one run, phase by phase
 context.py      what runs share                     pairing.py      what the sides' blocks differ by
 
 command.py      the worker's command line           environment.py  the variables of its processes

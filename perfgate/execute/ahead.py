@@ -50,9 +50,11 @@ from perfgate.system.signals import holding_signals_back
 
 LOOK_S: Final = 0.1
 """How often those are looked at of which nothing is heard."""
-QUIET_CORES: Final = max(0.2, 0.03 * len(os.sched_getaffinity(0)))
-"""CPU cores that all held runs together may keep busy while another one measures: each nsys looks
-after its own run, which seven of them did for more than 0.2 cores on a host of 16."""
+QUIET_CORES: Final = 0.2
+"""CPU cores that held runs may keep busy while another one measures, all together."""
+NSYS_CORES: Final = 0.07
+"""Or so many each, where that is more: each nsys looks after its own run, and seven that waited
+kept more than 0.2 cores busy on an H100's host. One thread that spins is beyond either."""
 QUIET_S: Final = 0.1
 """And CPU time in its window, which is counted in ticks of 10 ms."""
 QUIET_PATIENCE_S: Final = 5.0
@@ -215,13 +217,14 @@ def _take_windows(runs: Sequence[_Held]) -> None:
             continue
         measuring = [run] if run.partner is None else [run, run.partner]
         others = [other for other in runs if other not in measuring]
+        quiet = max(QUIET_CORES, NSYS_CORES * len(others))
         deadline = time.monotonic() + QUIET_PATIENCE_S
         # What still spins or is written after the last of them measured, or warmed up.
-        while (used := _used_by(others, partial(time.sleep, LOOK_S))).cores > QUIET_CORES:
+        while (used := _used_by(others, partial(time.sleep, LOOK_S))).cores > quiet:
             if time.monotonic() > deadline:
                 raise RunFailed(number, used.refused(run))
         used = _used_by(others, partial(_measure, measuring, runs), anew=True)
-        if used.cores > QUIET_CORES and used.cpu_s > QUIET_S:
+        if used.cores > quiet and used.cpu_s > QUIET_S:
             raise RunFailed(number, used.refused(run))
 
 

@@ -22,25 +22,27 @@ class Taken:
     workload: Workload
     baseline: Baseline | None
     runs: list[tuple[PlannedRun, Measured]] = field(default_factory=list)
-    own: list[tuple[PlannedRun, Measured]] = field(default_factory=list)
-    """The candidate's."""
 
     def take(self, job: PlannedRun, made: Measured) -> Measured:
         """Take in a run; one of the candidate that is of other code than the one before is noted
         so."""
-        if not job.is_reference:
-            if self.last is not None and made.code != self.last.code:
-                changed = note("code-changed", Severity.INVALID)
-                run = made.run.model_copy(update={"notes": (*made.run.notes, changed)})
-                made = replace(made, run=run)
-            self.own.append((job, made))
+        before = self.last
+        if not job.is_reference and before is not None and made.code != before.code:
+            changed = note("code-changed", Severity.INVALID)
+            run = made.run.model_copy(update={"notes": (*made.run.notes, changed)})
+            made = replace(made, run=run)
         self.runs.append((job, made))
         return made
 
     @property
+    def own(self) -> list[tuple[PlannedRun, Measured]]:
+        """The candidate's."""
+        return [one for one in self.runs if not one[0].is_reference]
+
+    @property
     def last(self) -> Measured | None:
         """The candidate's last one."""
-        return self.own[-1][1] if self.own else None
+        return next((made for _, made in reversed(self.own)), None)
 
     @property
     def environment(self) -> Mapping[str, str] | None:

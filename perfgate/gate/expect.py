@@ -164,13 +164,14 @@ def begins_in_blocks(
     """Whether an A/B run is first tried in blocks, by these runs or else the blessed ones.
 
     What keeps several cores busy does several things at once, and loses that on the one core of
-    blocks: then only if runs differ much. Nor where a user asked for runs: those of blocks cannot
-    be blessed.
+    blocks: then only if runs differ much. Nor where a user asked for a number of runs, which pairs
+    of processes make: those of blocks cannot be blessed.
     """
-    if not against and not policy.stops_early:
-        return False
+    noisy = known_noisy(expected)
+    if not policy.stops_early:
+        return against and noisy
     blessed = () if expected.baseline is None else expected.baseline.runs
-    return cores_of(runs or blessed) <= BUSY_CORES or known_noisy(expected)
+    return noisy or cores_of(runs or blessed) <= BUSY_CORES
 
 
 def cores_of(runs: Sequence[Run | BlessedRun]) -> float:

@@ -547,6 +547,14 @@ def test_what_may_be_started_early_is_what_is_asked_for_first(
     assert lab.asked[: len(runs)] == runs
 
 
+def test_as_many_pairs_as_a_user_asked_for_are_made_of_another_commit_too() -> None:
+    alternate, blocks = pairs(0, 0), pairs(0, 0)
+    policy = Policy(runs=5, stops_early=False)
+    checked = gated(screen(0), alternate, FULL, blocks=blocks, against=True, policy=policy)
+    assert came(checked) == (PASSED, AB_RUN, 5, 5)
+    assert not blocks.asked
+
+
 # What may be spent
 
 
