@@ -26,7 +26,7 @@ from perfgate import Steps, workload
 
 VARIANTS = ("cpu", "gpu", "workers")
 ASKED = os.environ.get("VARIANTS", "").replace(",", " ").split() or ["workers"]
-CHOSEN = [rung for rung in VARIANTS if rung in ASKED or "all" in ASKED]
+CHOSEN = [variant for variant in VARIANTS if variant in ASKED or "all" in ASKED]
 if wrong := sorted(set(ASKED) - {*VARIANTS, "all"}):
     raise ValueError(
         f"VARIANTS: data_load_lab has no variant {', '.join(wrong)}. It has "
@@ -51,17 +51,17 @@ Batch = tuple[Tensor, Tensor]
 
 
 @workload(steps=70, warmup=40)
-@pytest.mark.parametrize("rung", CHOSEN)
+@pytest.mark.parametrize("variant", CHOSEN)
 @pytest.mark.filterwarnings(
     "default"
 )  # torch's advice on workers and forks fails nothing, however strict the project
-def data_load_lab(steps: Steps, rung: str) -> None:
+def data_load_lab(steps: Steps, variant: str) -> None:
     """SGD and cross-entropy; nothing waits for the GPU but the copies of the variant cpu."""
     torch.manual_seed(0)
     model = network().to(DEVICE)
     criterion = nn.CrossEntropyLoss()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    batches = batches_of(rung)
+    batches = batches_of(variant)
     for _ in steps:
         with nvtx.annotate("data_load"):
             images, labels = next(batches)
@@ -74,9 +74,9 @@ def data_load_lab(steps: Steps, rung: str) -> None:
             optimizer.zero_grad(set_to_none=True)
 
 
-def batches_of(rung: str) -> Iterator[Batch]:
+def batches_of(variant: str) -> Iterator[Batch]:
     """Batches on the device, the same ones on every variant."""
-    match rung:
+    match variant:
         case "cpu":
             made = MadeBatches()
             return (on_device(made[index]) for index in itertools.count())
@@ -92,7 +92,7 @@ def batches_of(rung: str) -> Iterator[Batch]:
             )
             return (on_device(batch, non_blocking=True) for batch in loader)
         case _:
-            raise ValueError(f"data_load_lab: there is no variant {rung!r}.")
+            raise ValueError(f"data_load_lab: there is no variant {variant!r}.")
 
 
 def on_device(batch: Batch, *, non_blocking: bool = False) -> Batch:

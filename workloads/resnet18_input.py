@@ -33,7 +33,7 @@ from perfgate import Steps, workload
 
 VARIANTS = ("serial", "workers", "pinned", "overlap", "prefetcher", "kept", "steady")
 ASKED = os.environ.get("VARIANTS", "").replace(",", " ").split() or ["steady"]
-CHOSEN = [rung for rung in VARIANTS if rung in ASKED or "all" in ASKED]
+CHOSEN = [variant for variant in VARIANTS if variant in ASKED or "all" in ASKED]
 if wrong := sorted(set(ASKED) - {*VARIANTS, "all"}):
     raise ValueError(
         f"VARIANTS: resnet18_input has no variant {', '.join(wrong)}. It has "
@@ -55,11 +55,11 @@ Batch = list[Tensor]
 
 
 @workload(steps=20, warmup=16)
-@pytest.mark.parametrize("rung", CHOSEN)
+@pytest.mark.parametrize("variant", CHOSEN)
 @pytest.mark.filterwarnings(
     "default"
 )  # torch's advice on workers and forks fails nothing, however strict the project
-def resnet18_input(steps: Steps, rung: str) -> None:
+def resnet18_input(steps: Steps, variant: str) -> None:
     """Adam and cross-entropy; nothing waits for the GPU but the copies of the first two variants.
 
     The workers start first, forked from a process without CUDA: while it and the network are set
@@ -69,7 +69,7 @@ def resnet18_input(steps: Steps, rung: str) -> None:
     is left of it.
     """
     torch.manual_seed(0)
-    batches = iter(loader(rung))
+    batches = iter(loader(variant))
     model = network().to(DEVICE)
     criterion = nn.CrossEntropyLoss()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
@@ -79,12 +79,12 @@ def resnet18_input(steps: Steps, rung: str) -> None:
         criterion(model(images), labels).backward()
         optimizer.step()
 
-    if reached(rung, "prefetcher") and rung != "kept":
+    if reached(variant, "prefetcher") and variant != "kept":
         prefetched(steps, Prefetcher(batches), compute)
-    elif reached(rung, "overlap"):
+    elif reached(variant, "overlap"):
         overlapped(steps, batches, compute)
     else:
-        one_after_another(steps, batches, compute, non_blocking=reached(rung, "pinned"))
+        one_after_another(steps, batches, compute, non_blocking=reached(variant, "pinned"))
 
 
 def one_after_another(
@@ -213,22 +213,22 @@ class Endless(Sampler[int]):
         return itertools.count()
 
 
-def loader(rung: str) -> DataLoader[tuple[Tensor, int]]:
+def loader(variant: str) -> DataLoader[tuple[Tensor, int]]:
     """The loader of a variant; all give the same batches, but kept and steady go through theirs
     again and again.
     """
     return DataLoader(
-        KeptImages() if reached(rung, "kept") else MadeImages(),
+        KeptImages() if reached(variant, "kept") else MadeImages(),
         batch_size=BATCH,
         sampler=Endless(),
-        num_workers=WORKERS if reached(rung, "workers") else 0,
-        pin_memory=CUDA and reached(rung, "pinned"),
+        num_workers=WORKERS if reached(variant, "workers") else 0,
+        pin_memory=CUDA and reached(variant, "pinned"),
     )
 
 
-def reached(rung: str, other: str) -> bool:
+def reached(variant: str, other: str) -> bool:
     """Whether a variant is the other one or above it, and so does what that one added."""
-    return VARIANTS.index(rung) >= VARIANTS.index(other)
+    return VARIANTS.index(variant) >= VARIANTS.index(other)
 
 
 class Residual(nn.Module):

@@ -42,7 +42,11 @@ VARIANTS = (
     *("grad_scaler", "autocast", "channels_last", "steady", "exhaustive"),
 )
 ASKED = os.environ.get("VARIANTS", "").replace(",", " ").split() or ["steady"]
-CHOSEN = [rung for rung in VARIANTS if rung in ASKED or ("all" in ASKED and rung != "exhaustive")]
+CHOSEN = [
+    variant
+    for variant in VARIANTS
+    if variant in ASKED or ("all" in ASKED and variant != "exhaustive")
+]
 if wrong := sorted(set(ASKED) - {*VARIANTS, "all"}):
     raise ValueError(
         f"VARIANTS: resnet50_cifar has no variant {', '.join(wrong)}. It has "
@@ -102,28 +106,28 @@ EXHAUSTIVE: dict[str, str | int | bool | Callable[..., Any]] = {
 
 
 @workload(steps=30, warmup=15, timeout_s=3600)
-@pytest.mark.parametrize("rung", CHOSEN)
+@pytest.mark.parametrize("variant", CHOSEN)
 @pytest.mark.filterwarnings(
     "default"
 )  # torch's and inductor's advice fails nothing, however strict the project
-def resnet50_cifar(steps: Steps, rung: str) -> None:
+def resnet50_cifar(steps: Steps, variant: str) -> None:
     """SGD and cross-entropy, with running loss and accuracy.
 
     Compiling, autotuning and recording CUDA graphs end within the first three turns, a GradScaler's
     first overflows within the first ten.
     """
     torch.manual_seed(0)
-    torch.backends.cudnn.benchmark = reached(rung, "cudnn_benchmark") and rung != "steady"
-    torch.backends.cuda.matmul.allow_tf32 = tried(rung)
-    layout = torch.channels_last if reached(rung, "channels_last") else torch.contiguous_format
+    torch.backends.cudnn.benchmark = reached(variant, "cudnn_benchmark") and variant != "steady"
+    torch.backends.cuda.matmul.allow_tf32 = tried(variant)
+    layout = torch.channels_last if reached(variant, "channels_last") else torch.contiguous_format
     eager = network().to(device=DEVICE, memory_format=layout)  # type: ignore[call-overload]
-    model = compiled(eager, rung)
+    model = compiled(eager, variant)
     criterion = nn.CrossEntropyLoss()
     optimizer = torch.optim.SGD(eager.parameters(), lr=0.01, momentum=0.9)
-    precision = torch.float16 if rung == "grad_scaler" else torch.bfloat16
-    scaler = torch.amp.GradScaler(DEVICE, enabled=CUDA and rung == "grad_scaler")
-    running = FetchedStats() if rung == "naive" else DeviceStats()
-    pinned = reached(rung, "pinned")
+    precision = torch.float16 if variant == "grad_scaler" else torch.bfloat16
+    scaler = torch.amp.GradScaler(DEVICE, enabled=CUDA and variant == "grad_scaler")
+    running = FetchedStats() if variant == "naive" else DeviceStats()
+    pinned = reached(variant, "pinned")
     batches = iter(loader(pinned=pinned))
 
     for _ in steps:
@@ -134,7 +138,7 @@ def resnet50_cifar(steps: Steps, rung: str) -> None:
             images = images.to(memory_format=layout)
         with (
             nvtx.annotate("forward"),
-            torch.autocast(DEVICE, precision, enabled=reached(rung, "grad_scaler")),
+            torch.autocast(DEVICE, precision, enabled=reached(variant, "grad_scaler")),
         ):
             logits = model(images)
             loss = criterion(logits, labels)
@@ -216,35 +220,37 @@ def loader(*, pinned: bool) -> DataLoader[tuple[Tensor, int]]:
     )
 
 
-def reached(rung: str, other: str) -> bool:
+def reached(variant: str, other: str) -> bool:
     """Whether a variant is the other one or above it, and so does what that one added; exhaustive
     branches off early.
     """
-    return VARIANTS.index("max_autotune" if rung == "exhaustive" else rung) >= VARIANTS.index(other)
+    return VARIANTS.index("max_autotune" if variant == "exhaustive" else variant) >= VARIANTS.index(
+        other
+    )
 
 
-def tried(rung: str) -> bool:
+def tried(variant: str) -> bool:
     """Whether inductor chooses products by trial, and has convolutions of 1x1 among them.
 
     Convolutions are computed in TF32 unless that is forbidden, products only where it is allowed:
-    on an H200 the rung max_autotune took 39.7 ms a step without it, and 31.1 with it, where compile
+    on an H200 max_autotune took 39.7 ms a step without it, and 31.1 with it, where compile
     took 31.8.
     """
-    return reached(rung, "max_autotune") and rung != "steady"
+    return reached(variant, "max_autotune") and variant != "steady"
 
 
-def compiled(model: nn.Module, rung: str) -> Callable[[Tensor], Tensor]:
+def compiled(model: nn.Module, variant: str) -> Callable[[Tensor], Tensor]:
     """The model as a variant runs it."""
-    if not reached(rung, "compile"):
+    if not reached(variant, "compile"):
         return model
     if SMALL:
         return torch.compile(model, backend="eager")
-    if tried(rung):
+    if tried(variant):
         one_ptxas()
-    keep_apart(rung)
+    keep_apart(variant)
     own = {"exhaustive": EXHAUSTIVE, "steady": STEADY}
     return torch.compile(
-        model, options=own.get(rung, AUTOTUNED if reached(rung, "max_autotune") else None)
+        model, options=own.get(variant, AUTOTUNED if reached(variant, "max_autotune") else None)
     )
 
 
@@ -261,17 +267,17 @@ def one_ptxas() -> None:
         os.environ.setdefault("TRITON_PTXAS_PATH", str(own))
 
 
-def keep_apart(rung: str) -> None:
+def keep_apart(variant: str) -> None:
     """Give what is compiled for float16 a place of its own in inductor's caches.
 
     In torch 2.11 the key of a compiled graph has it that there is autocast, and not to which type:
-    with the caches of grad_scaler the rung autocast trained in float16 without a scaler, and the
+    with the caches of grad_scaler autocast trained in float16 without a scaler, and the
     names of its kernels alone showed it (pytorch pull request 181564).
     """
     settings = getattr(torch.compiler, "config", None)
     if settings is not None and hasattr(settings, "cache_key_tag"):
         settings.cache_key_tag = (
-            f"{CACHE_KEY_TAG}float16" if rung == "grad_scaler" else CACHE_KEY_TAG
+            f"{CACHE_KEY_TAG}float16" if variant == "grad_scaler" else CACHE_KEY_TAG
         )
 
 
