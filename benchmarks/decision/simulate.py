@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from benchmarks.decision.populations import MORE, POPULATIONS, Change, Population, Values, World
 from perfgate.judge.compare import Flags, Learnt, between_occasions
-from perfgate.judge.looks import INTERLEAVED_PLAN, NOISY, SCREEN_PLAN, STORED_PLAN, Plan
+from perfgate.judge.looks import INTERLEAVED_PLAN, SCREEN_PLAN, STORED_PLAN, Plan
 from perfgate.judge.outliers import keep
 from perfgate.judge.times import SPECS, Look, Sides, TimeRule, as_x, least_loss, look_at
 from perfgate.model.metric import Metric
@@ -264,10 +264,11 @@ class Walk:
                 self._screen(everyone)
 
     def _screen(self, gates: Ints) -> None:
-        """Screen; blessed runs that differ much could pass none, and blocks follow one run."""
-        noisy = self._noisy_blessed()
-        self._pair(INTERLEAVED_PLAN, gates[noisy], screened=1)
-        gates = gates[~noisy]
+        """Screen; where the blessed runs themselves could pass none, blocks follow one run."""
+        blessed, how = self._world.blessed, self._how.of(gates)
+        hopeless = ~all_pass(look(SCREEN_PLAN, blessed, blessed, how, is_last=True))
+        self._pair(INTERLEAVED_PLAN, gates[hopeless], screened=1)
+        gates = gates[~hopeless]
         for runs in SCREEN_PLAN.looks:
             looks = self._screened(gates, runs)
             passes = all_pass(looks)
@@ -275,14 +276,6 @@ class Walk:
             self._pair(INTERLEAVED_PLAN, gates[~passes], screened=runs)
             gates = gates[passes]
         self.outcome[gates] = PASSED
-
-    def _noisy_blessed(self) -> Flags:
-        """As `perfgate.judge.hold.differs_much` says it of one gate."""
-        x = as_x(Metric.STEP_MS, self._world.blessed[Metric.STEP_MS], self._world.blessed)
-        spec = SPECS[Metric.STEP_MS]
-        kept = keep((x,), prior_sd=spec.prior_sd, budget=spec.budget).flags[0]
-        within = between_occasions(x, kept, self._how.occasion_runs)[1]
-        return np.asarray(within > NOISY**2)
 
     def _screened(self, gates: Ints, runs: int) -> dict[Metric, Look]:
         stored, alone = (

@@ -15,12 +15,12 @@ import os
 import select
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
@@ -38,7 +38,7 @@ from perfgate.execute.run import (
 )
 from perfgate.execute.script_hold import DONE, READY, TURN
 from perfgate.machine import Sampler, Span
-from perfgate.machine.processes import Marked
+from perfgate.machine.processes import Marked, ProcessTable
 from perfgate.model.errors import ConfigInvalid, PerfgateError, WorkloadFailed
 from perfgate.model.machine import Conditions
 from perfgate.model.note import Note, note
@@ -57,8 +57,10 @@ NSYS_CORES: Final = 0.07
 kept more than 0.2 cores busy on an H100's host. One thread that spins is beyond either."""
 QUIET_S: Final = 0.1
 """And CPU time in its window, which is counted in ticks of 10 ms."""
-QUIET_PATIENCE_S: Final = 5.0
+QUIET_PATIENCE_S: Final = 15.0
 """How long they may take to become so quiet: what a library's threads spin for, nsys writes."""
+MOST_NAMED: Final = 5
+"""Processes that are named where they do not."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -263,12 +265,22 @@ def _refuse_failed(runs: Sequence[_Held]) -> None:
 class _Used:
     """What runs that were to wait have used."""
 
-    cpu_s: float
-    cores: float
+    by: Mapping[int, float]
+    """CPU time of each process that used some, the busiest first."""
+    lasted_s: float
+
+    @property
+    def cpu_s(self) -> float:
+        return sum(self.by.values())
+
+    @property
+    def cores(self) -> float:
+        return self.cpu_s / self.lasted_s
 
     def refused(self, run: _Held) -> WorkloadFailed:
         """Why one that measures next to them does not count."""
-        why = note("held-busy", cores=self.cores)
+        named = tuple(ProcessTable.describe(pid) for pid in islice(self.by, MOST_NAMED))
+        why = note("held-busy", cores=self.cores, processes=named)
         return WorkloadFailed("workload-failed", workload=run.one.workload.id, why=why, see=())
 
 
@@ -280,12 +292,13 @@ def _used_by(
     before, began = [one.cpu_s() for one in marked], time.monotonic()
     meanwhile()
     lasted_s = max(time.monotonic() - began, LOOK_S)
-    used_s = sum(
-        max(cpu_s - then.get(pid, 0.0), 0.0)
-        for one, then in zip(marked, before, strict=True)
-        for pid, cpu_s in one.cpu_s(anew=anew).items()
-    )
-    return _Used(cpu_s=used_s, cores=used_s / lasted_s)
+    used: dict[int, float] = {}
+    for one, then in zip(marked, before, strict=True):
+        for pid, cpu_s in one.cpu_s(anew=anew).items():
+            if (more_s := cpu_s - then.get(pid, 0.0)) > 0:
+                used[pid] = more_s
+    by_use = sorted(used.items(), key=lambda one: one[1], reverse=True)
+    return _Used(by=dict(by_use), lasted_s=lasted_s)
 
 
 class _Held:

@@ -152,7 +152,7 @@ def why_straight(expected: Expectation, policy: Policy, forms: Collection[Form])
     assert baseline is not None
     if (older := why_no_screen(baseline, expected.machine)) is not None:
         return older
-    in_blocks = policy.stops_early and Form.BLOCK in forms and known_noisy(expected)
+    in_blocks = Form.BLOCK in forms and begins_in_blocks(expected, policy)
     if not in_blocks or may_screen(baseline, with_held(policy.budgets, baseline)):
         return None
     return note("blessed-runs-differ")

@@ -19,13 +19,20 @@ from perfgate.judge.compare import (
     Flags,
     Floats,
     Learnt,
-    SideSums,
     between_occasions,
     special,
-    with_stored,
 )
 from perfgate.judge.looks import NOISY, PASS_CONFIDENCE, SCREEN_PLAN, STORED_PLAN, Plan
-from perfgate.judge.times import SPECS, TimeRule, as_x, columns, is_usable, rule_of
+from perfgate.judge.times import (
+    SPECS,
+    Look,
+    TimeRule,
+    as_x,
+    columns,
+    is_usable,
+    look_at,
+    rule_of,
+)
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import GATED_TIMES, Metric, budget_of
 
@@ -130,20 +137,15 @@ def differs_much(baseline: Baseline) -> bool:
 
 
 def may_screen(baseline: Baseline, budgets: Mapping[Metric, float]) -> bool:
-    """Whether unchanged runs that differ as much as the blessed ones could pass the screen.
-
-    The same code measured again lies at the same mean, so that its upper bound is the margin.
-    """
-    found = stored_x(baseline, Metric.STEP_MS, budgets, SCREEN_PLAN)
-    if found is None:
-        return True
-    rule, x = found
-    kept = rule.keep(x).flags[0]
-    own, runs = SideSums.of(x, kept), SCREEN_PLAN.fewest_to_pass
-    again = SideSums(mean=own.mean, squares=own.variance * (runs - 1), runs=np.asarray(float(runs)))
-    occasions = rule.occasions(x, kept)
-    bound = with_stored(own, again, prior_sd=rule.spec.prior_sd, occasions=occasions)
-    return bool(bound.upper(PASS_CONFIDENCE) < rule.limit)
+    """Whether the blessed runs themselves, were they made again, would pass the screen."""
+    looks: dict[Metric, Look] = {}
+    for metric in GATED_TIMES:
+        if (found := stored_x(baseline, metric, budgets, SCREEN_PLAN)) is not None:
+            rule, x = found
+            step = looks.get(Metric.STEP_MS)
+            periods = [step] if metric is Metric.GAP_MS and step is not None else ()
+            looks[metric] = look_at(rule, (x, x), is_last=True, periods=periods)
+    return all(bool(one.passes) for one in looks.values())
 
 
 def too_coarse(baseline: Baseline, budgets: Mapping[Metric, float]) -> float | None:

@@ -64,7 +64,8 @@ class ProcessTable:
             self._known[pid] = found
         return self._known[pid]
 
-    def describe(self, pid: int) -> str:
+    @staticmethod
+    def describe(pid: int) -> str:
         """Return `name (pid)`; `unknown process (pid)` where the name cannot be had."""
         try:
             name = psutil.Process(pid).name() if pid > 0 else "unknown process"

@@ -106,7 +106,7 @@ _FAILURES: Final[Rows] = {
     ),
     "held-busy": (
         "runs that wait for their turn keep {cores:count} CPU cores busy, next to the one that "
-        "measures"
+        "measures: {processes:list}"
     ),
     "workload-timed-out": (
         "{workload}: it did not end within {limit_s:s} and was stopped",

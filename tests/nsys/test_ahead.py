@@ -19,6 +19,7 @@ from support.held import NOTING, processes_in, times_of
 from support.project import Project
 from support.runs import PERFGATE, context_of, function
 
+from perfgate.execute import ahead
 from perfgate.execute.ahead import Batch, RunFailed, Wanted, in_blocks
 from perfgate.execute.run import Ran
 from perfgate.model.errors import WorkloadFailed, WorkloadTimedOut
@@ -219,6 +220,28 @@ def test_one_that_dies_while_it_is_held_ends_the_others(
     assert not processes_in(root)
     # The third was not let go.
     assert len(times_of(root)) == 2
+
+
+def test_what_keeps_a_core_busy_while_it_waits_is_refused_and_named(
+    nsys_tool: NsysTool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ahead, "QUIET_PATIENCE_S", 1.0)
+    spinning = f"""
+import subprocess, sys
+
+subprocess.Popen([sys.executable, "-c", "while True: pass"])
+{LOOP}"""
+    root = tmp_path / "project"
+    with pytest.raises(RunFailed) as failed:
+        list(Batch(wanted(nsys_tool, root, spinning, runs=2), Form.EARLY))
+    why = failed.value.error.fields["why"]
+    assert isinstance(why, Note)
+    assert (failed.value.number, why.code) == (0, "held-busy")
+    cores, processes = why.fields["cores"], why.fields["processes"]
+    assert isinstance(cores, float)
+    assert cores > ahead.QUIET_CORES
+    assert "python" in str(processes)
+    assert not processes_in(root)
 
 
 def test_only_its_own_work_counts_against_a_runs_time_limit(

@@ -121,6 +121,18 @@ def test_runs_that_differ_too_much_pass_no_screen_but_within_a_wide_budget() -> 
     assert may_screen(blessed({M.SYNCS: [1.0]}), {})
 
 
+def test_one_time_metric_that_differs_too_much_passes_no_screen() -> None:
+    copies = {**steps(0.003), M.H2D_MS: list(1 + 0.12 * SHAPE)}  # of a step of 10 ms, budget 1 %
+    assert not may_screen(blessed(copies), {})
+    assert may_screen(blessed(copies), {M.H2D_MS: 0.05})
+
+
+def test_idle_time_that_differs_passes_a_screen_where_the_step_does_not_feel_it() -> None:
+    idle = {**steps(0.001), M.GAP_MS: list(1 + 0.3 * SHAPE)}
+    assert may_screen(blessed(idle), {})
+    assert not may_screen(blessed({**idle, **steps(0.01)}), {})
+
+
 @pytest.mark.parametrize("plan", [STORED_PLAN, AB_PLAN])
 def test_an_unchanged_candidate_is_below_what_is_held(plan: Plan) -> None:
     """Held at 97.5 %: of 200 drawn loops at most 12 lie beyond, by the pairs or runs of the last
