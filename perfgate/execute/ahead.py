@@ -50,6 +50,8 @@ from perfgate.system.signals import holding_signals_back
 
 LOOK_S: Final = 0.1
 """How often those are looked at of which nothing is heard."""
+QUIET_LOOK_S: Final = 0.5
+"""How long those must keep still that did not at first."""
 QUIET_CORES: Final = 0.2
 """CPU cores that held runs may keep busy while another one measures, all together."""
 NSYS_CORES: Final = 0.07
@@ -213,7 +215,7 @@ def _take_windows(runs: Sequence[_Held]) -> None:
         RunFailed: one ended before that, or those that are to wait do something.
     """
     for run in runs:
-        run.processes = Marked(run.one.spec.env[RUN_COOKIE].rpartition(":")[2])
+        run.see_processes()
     for number, run in enumerate(runs):
         if run.partner is not None and run.partner in runs[:number]:
             continue
@@ -221,13 +223,18 @@ def _take_windows(runs: Sequence[_Held]) -> None:
         others = [other for other in runs if other not in measuring]
         quiet = max(QUIET_CORES, NSYS_CORES * len(others))
         deadline = time.monotonic() + QUIET_PATIENCE_S
-        # What still spins or is written after the last of them measured, or warmed up.
-        while (used := _used_by(others, partial(time.sleep, LOOK_S))).cores > quiet:
+        used = _used_by(others, partial(time.sleep, LOOK_S))
+        # What still spins or is written after the last of them measured, or warmed up. A child that
+        # starts rests now and then, so that longer looks follow.
+        while used.cores > quiet:
             if time.monotonic() > deadline:
                 raise RunFailed(number, used.refused(run))
+            used = _used_by(others, partial(time.sleep, QUIET_LOOK_S))
         used = _used_by(others, partial(_measure, measuring, runs), anew=True)
         if used.cores > quiet and used.cpu_s > QUIET_S:
             raise RunFailed(number, used.refused(run))
+        for measured in measuring:
+            measured.see_processes()  # also what its own code has started
 
 
 def _measure(measuring: Sequence[_Held], runs: Sequence[_Held]) -> None:
@@ -323,6 +330,10 @@ class _Held:
         self._waits = True
         """For the gate: at first until it looks after what was started."""
         self._heard: list[bytes] = []
+
+    def see_processes(self) -> None:
+        """Know the processes that it has by now."""
+        self.processes = Marked(self.one.spec.env[RUN_COOKIE].rpartition(":")[2])
 
     def pair_with(self, other: _Held) -> None:
         """Know each other where they are the two sides of a pair in blocks."""

@@ -244,6 +244,24 @@ subprocess.Popen([sys.executable, "-c", "while True: pass"])
     assert not processes_in(root)
 
 
+def test_what_a_child_used_in_its_own_turn_is_not_held_against_the_next_one(
+    nsys_tool: NsysTool, tmp_path: Path
+) -> None:
+    burns = "import time\nwhile time.process_time() < 2: pass\nprint(flush=True)\ntime.sleep(99)"
+    child = f"""
+    child = subprocess.Popen([sys.executable, "-c", {burns!r}], stdout=subprocess.PIPE)
+    child.stdout.readline()
+"""
+    text = LOOP.replace('    noted("built")\n', f'{child}    noted("built")\n')
+    ended = text.replace(
+        '    noted("left")\n', '    noted("left")\n    child.kill()\n    child.communicate()\n'
+    )
+    root = tmp_path / "project"
+    made = Batch(wanted(nsys_tool, root, f"import subprocess, sys\n{ended}"), Form.EARLY)
+    assert len(list(made)) == 3
+    assert not processes_in(root)
+
+
 def test_only_its_own_work_counts_against_a_runs_time_limit(
     nsys_tool: NsysTool, tmp_path: Path
 ) -> None:
