@@ -22,12 +22,6 @@ FLAGS, VALUED = "hlqsvxVdf", "ckmnoprW"
 loop`."""
 
 
-def addopts_of(path: Path | None) -> list[str]:
-    """`addopts` of a configuration file that pytest has accepted."""
-    said = None if path is None else settings_of(path).get("addopts")
-    return shlex.split(said) if isinstance(said, str) else [str(word) for word in said or []]
-
-
 def settings_of(path: Path) -> Mapping[str, Any]:
     """All that a file sets for pytest; `[tool.pytest]` is there from pytest 9 on.
 
@@ -65,11 +59,14 @@ def configuration_in(folder: Path) -> Path | None:
 
 def addopts_in_force(overrides: Sequence[str], path: Path | None) -> list[str]:
     """`addopts` by the ini values that were given, each `name=value`, or else by a configuration
-    file."""
+    file that pytest has accepted."""
     given = [
         value for name, _, value in (one.partition("=") for one in overrides) if name == "addopts"
     ]
-    return shlex.split(given[-1]) if given else addopts_of(path)
+    if given:
+        return shlex.split(given[-1])
+    said = None if path is None else settings_of(path).get("addopts")
+    return shlex.split(said) if isinstance(said, str) else [str(word) for word in said or []]
 
 
 def starting_options(words: Sequence[str], *, folder: Path) -> tuple[str, ...]:

@@ -368,14 +368,31 @@ def ordered(
         shares_core=shares_core,
         held=folder if is_held_script else None,
     )
-    cleaner = context.cleaner.knowing(given, (*workload.pass_env,))
+    argv = worker_command(
+        workload,
+        folder / ORDER,
+        python=context.python,
+        pytest_options=context.pytest_options,
+        is_pinned=tree is not None,
+    )
+    spec = ProfileSpec(
+        argv=argv,
+        folder=folder / RAW,
+        cwd=context.root / (workload.cwd or "."),
+        env=env,
+        timeout_s=workload.timeout_s,
+        capture=capture_window(workload, context.machine),
+        graph_trace=context.settings.cuda_graph_trace,
+        until=None if workload.form == "command" else END_RANGE,
+        cleaner=context.cleaner.knowing(given, (*workload.pass_env,)),
+    )
     with underway(folder):
         try:
             yield OneRun(
                 context=context,
                 workload=workload,
                 folder=folder,
-                spec=replace(_spec(context, workload, folder, env), cleaner=cleaner),
+                spec=spec,
                 withheld=withheld,
                 blocks=blocks,
                 hold=hold,
@@ -386,25 +403,3 @@ def ordered(
                 remove_fifos(folder)
             else:
                 clear(folder)
-
-
-def _spec(
-    context: RunContext, workload: Workload, folder: Path, env: Mapping[str, str]
-) -> ProfileSpec:
-    """What nsys is to start for a run, and to record of it."""
-    return ProfileSpec(
-        argv=worker_command(
-            workload,
-            folder / ORDER,
-            python=context.python,
-            pytest_options=context.pytest_options,
-            is_pinned=context.tree is not None,
-        ),
-        folder=folder / RAW,
-        cwd=context.root / (workload.cwd or "."),
-        env=env,
-        timeout_s=workload.timeout_s,
-        capture=capture_window(workload, context.machine),
-        graph_trace=context.settings.cuda_graph_trace,
-        until=None if workload.form == "command" else END_RANGE,
-    )

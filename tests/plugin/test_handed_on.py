@@ -11,7 +11,7 @@ import pytest
 from support import records
 from support.project import Project
 
-from perfgate.execute.addopts import addopts_of
+from perfgate.execute.addopts import addopts_in_force
 from perfgate.execute.context import RunContext
 from perfgate.execute.run import Measured
 from perfgate.model.metric import Metric
@@ -119,7 +119,7 @@ def test_addopts_is_read_wherever_pytest_reads_it(
     file.write_text(text, encoding="utf-8")
     config = pytester.parseconfig("-c", str(file), "--override-ini=addopts=")
     assert config.inipath == file
-    assert addopts_of(config.inipath) == ["--maxfail", "6"]
+    assert addopts_in_force((), config.inipath) == ["--maxfail", "6"]
     assert pytester.parseconfig("-c", str(file)).getini("addopts") == ["--maxfail", "6"]
 
 
