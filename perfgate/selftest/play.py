@@ -202,7 +202,7 @@ class _Play:
         """Play it, show the table, and return whether all came out as it must."""
         gpu, driver = self.runner.machine.gpu_name, self.runner.machine.driver
         where = "without a GPU" if self.cpu else f"on {gpu}, driver {driver}"
-        span = "a minute" if self.cpu else "4 minutes"
+        span = "a minute" if self.cpu else "5 minutes"
         self.say(f"Selftest {where}, nsys {self.runner.nsys.version}: about {span}.")
         self._prepare()
         cycles_per_ms = 0.0 if self.cpu else self._probe()
