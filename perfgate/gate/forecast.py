@@ -66,14 +66,16 @@ def _stages(
         assert baseline is not None
         return _stored(baseline, policy)
     plan, first, pairs = affordable
-    up_to = note("plan-if-inconclusive", spending=_spending(pairs, plan))
     held = () if baseline is None else _held(baseline, policy, pairs, plan)
     of_pairs = plan.alone_runs + 2 * pairs
     if has_screen:
         screen = min(max(policy.runs, SCREEN_PLAN.fewest_to_pass), policy.max_runs)
+        up_to = note("plan-if-inconclusive", spending=_spending(pairs, plan))
         return (_spending(screen), up_to, *held), screen, screen + of_pairs
     begin = () if against else (note("plan-counts", spending=_spending(before)),)
-    more = (up_to,) if pairs > first else ()
+    more: tuple[Note, ...] = ()
+    if pairs > first:
+        more = (note("plan-if-inconclusive", spending=_spending(pairs - first, plan)),)
     stages = (*begin, _spending(first, plan), *more, *held)
     return stages, before + plan.alone_runs + 2 * first, before + of_pairs
 

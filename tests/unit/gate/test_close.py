@@ -190,7 +190,7 @@ PAIRS, BOTH = [Form.PAIR], [Form.PAIR, Form.BLOCK]
             noisy_baseline(),
             BOTH,
             Policy(),
-            ["1 run", "3 A/B pairs in blocks", "12 A/B pairs in blocks"],
+            ["1 run", "3 A/B pairs in blocks", "up to 9 A/B pairs in blocks more"],
             id="noisy",
         ),
         pytest.param(FULL, [], Policy(), ["5 runs", "5 runs"], id="stored"),
