@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from perfgate.judge.hold import differs_much, may_screen
+from perfgate.judge.hold import differs_much, learn, may_screen
 from perfgate.model.baseline import STEP_VALUE, Baseline, BlessedRun, with_held
 from perfgate.model.errors import BaselineUnreadable, ConfigInvalid
 from perfgate.model.machine import Machine
@@ -153,7 +153,10 @@ def why_straight(expected: Expectation, policy: Policy, forms: Collection[Form])
     if (older := why_no_screen(baseline, expected.machine)) is not None:
         return older
     in_blocks = Form.BLOCK in forms and begins_in_blocks(expected, policy)
-    if not in_blocks or may_screen(baseline, with_held(policy.budgets, baseline)):
+    if not in_blocks:
+        return None
+    spread = learn(expected.others, of=baseline)
+    if may_screen(baseline, with_held(policy.budgets, baseline), spread):
         return None
     return note("blessed-runs-differ")
 

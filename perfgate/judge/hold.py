@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from statistics import median
 from typing import Final
 
@@ -136,16 +137,35 @@ def differs_much(baseline: Baseline) -> bool:
     return found is not None and math.sqrt(_within(*found)[0]) > NOISY
 
 
-def may_screen(baseline: Baseline, budgets: Mapping[Metric, float]) -> bool:
-    """Whether the blessed runs themselves, were they made again, would pass the screen."""
-    looks: dict[Metric, Look] = {}
+def may_screen(
+    baseline: Baseline, budgets: Mapping[Metric, float], spread: Mapping[Metric, Learnt]
+) -> bool:
+    """Whether the blessed runs themselves, were they made again, would pass the screen; `spread` is
+    what other workloads say of occasions (`learn`)."""
+    found: dict[Metric, tuple[TimeRule, Floats]] = {}
     for metric in GATED_TIMES:
-        if (found := stored_x(baseline, metric, budgets, SCREEN_PLAN)) is not None:
-            rule, x = found
-            step = looks.get(Metric.STEP_MS)
-            periods = [step] if metric is Metric.GAP_MS and step is not None else ()
-            looks[metric] = look_at(rule, (x, x), is_last=True, periods=periods)
-    return all(bool(one.passes) for one in looks.values())
+        if (stored := stored_x(baseline, metric, budgets, SCREEN_PLAN)) is not None:
+            rule, x = stored
+            learnt = rule.learnt + spread.get(metric, Learnt())
+            found[metric] = replace(rule, learnt=learnt), x
+    for metric, (rule, x) in found.items():
+        is_idle = metric is Metric.GAP_MS and Metric.STEP_MS in found
+        periods = _periods(baseline, *found[Metric.STEP_MS]) if is_idle else ()
+        if not look_at(rule, (x, x), is_last=True, periods=periods).passes:
+            return False
+    return True
+
+
+def _periods(baseline: Baseline, rule: TimeRule, x: Floats) -> tuple[Look, ...]:
+    """What the blessed runs, made again, say of the step, and of its mean by the same rule; none
+    where the mean is not known."""
+    mean = columns(baseline.runs).get(Metric.STEP_MEAN_MS)
+    if mean is None:
+        return ()
+    of_mean = as_x(Metric.STEP_MS, mean, {Metric.STEP_MS: mean})
+    if not is_usable(of_mean):
+        return ()
+    return tuple(look_at(rule, (one, one), is_last=True) for one in (x, of_mean))
 
 
 def too_coarse(baseline: Baseline, budgets: Mapping[Metric, float]) -> float | None:

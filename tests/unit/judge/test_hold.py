@@ -3,13 +3,14 @@ of the machine say of how its occasions differ."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
 from scipy import stats
 from support.judging import Columns, blessed
 
+from perfgate.judge.compare import Learnt
 from perfgate.judge.hold import (
     COARSEST,
     differs_much,
@@ -25,6 +26,7 @@ from perfgate.model.metric import Metric
 
 M = Metric
 SHAPE = np.array([0.0, 1.0, -1.0, 0.5, -0.5])
+NEAR, FAR = (Learnt(squares=8 * sd**2, df=8) for sd in (0.0005, 0.02))
 STORED, PAIRS, BLOCKS = STORED_PLAN, AB_PLAN, INTERLEAVED_PLAN
 
 
@@ -114,23 +116,42 @@ def test_runs_that_differ_by_more_than_a_percent_are_better_compared_in_blocks(
     assert not differs_much(blessed({M.SYNCS: [1.0]}))
 
 
+def screens(
+    columns: Columns,
+    budgets: Mapping[Metric, float] | None = None,
+    spread: Mapping[Metric, Learnt] | None = None,
+) -> bool:
+    return may_screen(blessed(columns), budgets or {}, spread or {})
+
+
 def test_runs_that_differ_too_much_pass_no_screen_but_within_a_wide_budget() -> None:
-    assert may_screen(blessed(steps(0.003)), {})
-    assert not may_screen(blessed(steps(0.03)), {})
-    assert may_screen(blessed(steps(0.03)), {M.STEP_MS: 0.2})
-    assert may_screen(blessed({M.SYNCS: [1.0]}), {})
+    assert screens(steps(0.003))
+    assert not screens(steps(0.03))
+    assert screens(steps(0.03), {M.STEP_MS: 0.2})
+    assert screens({M.SYNCS: [1.0]})
 
 
 def test_one_time_metric_that_differs_too_much_passes_no_screen() -> None:
     copies = {**steps(0.003), M.H2D_MS: list(1 + 0.12 * SHAPE)}  # of a step of 10 ms, budget 1 %
-    assert not may_screen(blessed(copies), {})
-    assert may_screen(blessed(copies), {M.H2D_MS: 0.05})
+    assert not screens(copies)
+    assert screens(copies, {M.H2D_MS: 0.05})
 
 
 def test_idle_time_that_differs_passes_a_screen_where_the_step_does_not_feel_it() -> None:
-    idle = {**steps(0.001), M.GAP_MS: list(1 + 0.3 * SHAPE)}
-    assert may_screen(blessed(idle), {})
-    assert not may_screen(blessed({**idle, **steps(0.01)}), {})
+    idle = {M.GAP_MS: list(1 + 0.3 * SHAPE)}
+    known = {M.STEP_MS: NEAR}  # of one occasion alone no step is shown to be so steady
+    steady, noisy = steps(0.001), steps(0.01)
+    assert screens({**idle, **steady, M.STEP_MEAN_MS: steady[M.STEP_MS]}, spread=known)
+    assert not screens({**idle, **noisy, M.STEP_MEAN_MS: noisy[M.STEP_MS]}, spread=known)
+    # Stalls, which only the mean shows.
+    assert not screens({**idle, **steady, M.STEP_MEAN_MS: steps(0.03)[M.STEP_MS]}, spread=known)
+    assert not screens({**idle, **steady}, spread=known)
+
+
+def test_what_other_workloads_say_of_occasions_counts_in_a_screen() -> None:
+    assert not screens(steps(0.003), spread={M.STEP_MS: FAR})
+    assert not screens(steps(0.009))
+    assert screens(steps(0.009), spread={M.STEP_MS: NEAR})
 
 
 @pytest.mark.parametrize("plan", [STORED_PLAN, AB_PLAN])
