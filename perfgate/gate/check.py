@@ -6,7 +6,13 @@ from perfgate.execute.lab import Asked, Lab
 from perfgate.gate.ab import by_pairs, first_look, forms_in_order
 from perfgate.gate.alike import other_form
 from perfgate.gate.conclude import conclude, other_packages
-from perfgate.gate.expect import Expectation, begins_in_blocks, why_incomparable, why_straight
+from perfgate.gate.expect import (
+    Expectation,
+    begins_in_blocks,
+    why_incomparable,
+    why_no_screen,
+    why_straight,
+)
 from perfgate.gate.stored import by_stored, first_runs, is_settled, look, show
 from perfgate.gate.underway import Affords, Checked, Differs, Ended, SideUnavailable, Underway
 from perfgate.judge.anchor import clock_moved
@@ -91,20 +97,22 @@ def _against_baseline(underway: Underway) -> Checked:
     if not underway.lab.forms:
         return by_stored(underway, baseline, no_pairs=note("no-forms"))
     straight = why_straight(expected, underway.policy, underway.lab.forms)
-    if straight is not None:
-        in_blocks = begins_in_blocks(expected, underway.policy)
-        verdict = look(underway, baseline, Stage.COUNTS)
-        if verdict.outcome is Outcome.REGRESSED:
-            return conclude(underway, verdict, baseline)
-        return _by_forms(underway, baseline, straight, in_blocks=in_blocks)
-    verdict = look(underway, baseline, Stage.SCREEN)
+    verdict = look(underway, baseline, Stage.SCREEN if straight is None else Stage.COUNTS)
     own = underway.runs
-    moved = clock_moved(baseline.runs, own) or other_form(baseline.runs, own)
-    if is_settled(underway, baseline, verdict, clock=moved):
+    moved = (
+        why_no_screen(baseline, expected.machine)
+        or clock_moved(baseline.runs, own)
+        or other_form(baseline.runs, own)
+    )
+    rose = verdict.outcome is Outcome.REGRESSED
+    if rose or (straight is None and is_settled(underway, baseline, verdict, clock=moved)):
         return conclude(underway, verdict, baseline)
     if moved is None and (other := other_packages(underway, baseline)) is not None:
         why = note("packages-of-both-sides", change=other)
         return by_stored(underway, baseline, no_pairs=why)
+    if straight is not None:
+        in_blocks = begins_in_blocks(expected, underway.policy)
+        return _by_forms(underway, baseline, straight, in_blocks=in_blocks)
     in_blocks = verdict.noisy or begins_in_blocks(expected, underway.policy, runs=own)
     return _by_forms(underway, baseline, moved, in_blocks=in_blocks)
 

@@ -30,6 +30,7 @@ from support.prepared import (
 
 from perfgate.execute.lab import NOT_MEASURED_BY, Asked, Pair
 from perfgate.gate.check import check, opening
+from perfgate.gate.expect import why_straight
 from perfgate.model.baseline import Baseline
 from perfgate.model.errors import (
     CodeUnproven,
@@ -52,6 +53,7 @@ PASSED, REGRESSED, OPEN = Outcome.PASSED, Outcome.REGRESSED, Outcome.INCONCLUSIV
 SCREEN, STORED, AB_RUN, BLOCKS = Stage.SCREEN, Stage.STORED, Stage.AB_RUN, Stage.BLOCKS
 ONCE = records.baseline()
 UPDATED = records.machine(driver="570.86.10")
+COPIES_MS = (0.0, 0.25, -0.25, 0.125, -0.125)
 JUMPY = [slower(n) for n in (0.0, 5.0, -4.0, 3.0, -5.0, 4.0, -3.0, 2.0, 1.0, -2.0, 5.0, -1.0)]
 
 
@@ -278,6 +280,23 @@ def test_another_torch_is_judged_by_what_was_blessed() -> None:
     assert own.verdict.stage is AB_RUN
 
 
+def test_another_torch_is_judged_by_what_was_blessed_also_where_blessed_runs_differ() -> None:
+    """Copies that differ pass no screen; kernels that became slower still show."""
+    copies = [{Metric.H2D_MS: records.VALUES[Metric.H2D_MS] + copy} for copy in COPIES_MS]
+    kernels = {Metric.KERNEL_MS: 1.3 * records.VALUES[Metric.KERNEL_MS]}
+    slow = [records.run({**kernels, **copy}) for copy in copies]
+    new = records.machine().model_copy(update={"torch": "2.99.0"})
+    blocks, baseline = Pairs(slow, slow), records.baseline(copies)
+    assert came(gated(slow, pairs(0, 0), baseline, blocks=blocks))[:2] == (PASSED, BLOCKS)
+    assert came(gated(slow, pairs(0, 0), baseline, blocks=blocks, on=new))[:2] == (
+        REGRESSED,
+        STORED,
+    )
+    own = Policy(own_packages=True)
+    checked = gated(slow, pairs(0, 0), baseline, blocks=blocks, on=new, policy=own)
+    assert came(checked)[:2] == (PASSED, BLOCKS)
+
+
 @pytest.mark.parametrize(
     ("machine", "policy", "said"),
     [
@@ -314,6 +333,17 @@ def test_a_patch_of_the_driver_is_screened_as_another_gpu_of_the_model_is() -> N
 
 
 # Blocks, where runs differ too much
+
+
+def test_occasions_of_other_workloads_say_whether_runs_are_screened() -> None:
+    steps = [{Metric.STEP_MS: 12.34 * (1 + 0.011 * shape)} for shape in (0, 1, -1, 0.5, -0.5)]
+    expected = expect(records.baseline(steps))
+    straight = why_straight(expected, Policy(), [Form.PAIR, Form.BLOCK])
+    assert straight is not None
+    steady = records.baseline(*([{}] * 2 for _ in range(9)))
+    others = (steady.model_copy(update={"workload": "other"}),)
+    known = expected.model_copy(update={"others": others})
+    assert why_straight(known, Policy(), [Form.PAIR, Form.BLOCK]) is None
 
 
 @pytest.mark.parametrize(
