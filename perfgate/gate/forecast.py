@@ -6,7 +6,13 @@ from collections.abc import Collection
 from typing import Final
 
 from perfgate.gate.ab import forms_in_order
-from perfgate.gate.expect import Expectation, begins_in_blocks, why_incomparable, why_straight
+from perfgate.gate.expect import (
+    Expectation,
+    begins_in_blocks,
+    known_noisy,
+    why_incomparable,
+    why_straight,
+)
 from perfgate.gate.underway import STAGES
 from perfgate.judge.hold import holds
 from perfgate.judge.looks import PLANS, SCREEN_PLAN, STORED_PLAN, Plan, looks_of
@@ -57,7 +63,10 @@ def _stages(
     if has_screen and why_straight(expected, policy, forms) is not None:
         has_screen = False
     before = 0 if against else policy.runs if has_screen else 1
-    in_blocks = begins_in_blocks(expected, policy, against=against)
+    # Also behind a screen of as many runs as were asked for, where it is as noisy as the blessed.
+    in_blocks = begins_in_blocks(expected, policy, against=against) or (
+        has_screen and known_noisy(expected)
+    )
     affordable = _affordable(forms, policy, before=before, in_blocks=in_blocks)
     if affordable is None and against:
         needed = before + 2 * STORED_PLAN.fewest_to_pass

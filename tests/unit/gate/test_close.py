@@ -193,6 +193,13 @@ PAIRS, BOTH = [Form.PAIR], [Form.PAIR, Form.BLOCK]
             ["1 run", "3 A/B pairs in blocks", "up to 9 A/B pairs in blocks more"],
             id="noisy",
         ),
+        pytest.param(
+            noisy_baseline(),
+            BOTH,
+            Policy(runs=3, stops_early=False),
+            ["5 runs", "12 A/B pairs in blocks"],
+            id="noisy, of as many runs as were asked for",
+        ),
         pytest.param(FULL, [], Policy(), ["5 runs", "5 runs"], id="stored"),
         pytest.param(FULL, [], Policy(runs=10, max_runs=10), ["10 runs"], id="one look"),
         pytest.param(FULL, BOTH, Policy(runs=1, max_runs=1), ["1 run", "1 run"], id="too few"),
