@@ -109,7 +109,7 @@ def _against_baseline(underway: Underway) -> Checked:
         return conclude(underway, verdict, baseline)
     if moved is None and (other := other_packages(underway, baseline)) is not None:
         why = note("packages-of-both-sides", change=other)
-        return by_stored(underway, baseline, no_pairs=why)
+        return by_stored(underway, baseline, no_pairs=why, remedy=why)
     if straight is not None:
         in_blocks = begins_in_blocks(expected, underway.policy)
         return _by_forms(underway, baseline, straight, in_blocks=in_blocks)

@@ -169,7 +169,13 @@ _NEXT_TO_VERDICT: Final[Rows] = {
     ),
     "no-blocks": ("No A/B run in blocks: {why}", "", "{why:next}"),
     "packages-of-both-sides": (
-        "{change}: both sides would run with that, and none would show its loss"
+        "{change}: both sides would run with that, and none would show its loss",
+        "",
+        (
+            "Let ab_setup give the baseline's commit an environment of its own, and name its "
+            "interpreter in ab_python. If the new version is to stay, delete the baseline's file, "
+            "gate once more and bless anew."
+        ),
     ),
     "blessed-runs-differ": (
         "the blessed runs differ too much among themselves for stored times to settle it"

@@ -292,6 +292,10 @@ def test_another_torch_is_judged_by_what_was_blessed_also_where_blessed_runs_dif
         REGRESSED,
         STORED,
     )
+    unsettled = gated(noisy_runs(2.5), pairs(0, 0), noisy_baseline(), blocks=blocks, on=new).verdict
+    assert unsettled.outcome is OPEN
+    assert unsettled.next is not None
+    assert unsettled.next.code == "packages-of-both-sides"
     own = Policy(own_packages=True)
     checked = gated(slow, pairs(0, 0), baseline, blocks=blocks, on=new, policy=own)
     assert came(checked)[:2] == (PASSED, BLOCKS)
