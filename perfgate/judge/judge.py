@@ -193,8 +193,10 @@ def _inconclusive(case: Case, judged: Sequence[JudgedRow]) -> tuple[Note, Note |
     if look.by_chance:
         return note("open-two-modes", what=what), None
     if look.within:
-        farthest = max((drop.distance for drop in worst.dropped), default=0.0)
-        reason = _slow("open-slow-runs", look.slow, what=what, farthest=max(farthest, 0.0))
+        dropped = (drop.distance for drop in worst.dropped if drop.side == "candidate")
+        longest = max(dropped, default=0.0)  # not known of those that were made before pairs
+        farthest = note("slow-up-to", longer=longest) if longest > 0 else None
+        reason = _slow("open-slow-runs", look.slow, what=what, farthest=farthest)
         return reason, allow or note("find-slow-runs")
     code = "open-in-pairs" if plan.is_ab_run else "open-in-runs"
     reason = note(code, what=what, runs=runs, smallest=row.smallest or 0.0)
@@ -216,7 +218,7 @@ def _what(row: MetricVerdict) -> Note:
     return note("metric-is", metric=str(row.metric), what=row.note)
 
 
-def _slow(code: str, slow: Slow, *, what: Note | None, farthest: float) -> Note:
+def _slow(code: str, slow: Slow, *, what: Note | None, farthest: Note | None) -> Note:
     """Say how many of the candidate's processes were slow, and how many of the other side's."""
     return note(
         code,
@@ -247,4 +249,4 @@ def _notes_of(judged: Sequence[JudgedRow]) -> tuple[Note, ...]:
     if not slow:
         return ()
     most = max(slow, key=lambda one: int(one.candidate))
-    return (_slow("slow-by-chance", most, what=None, farthest=0.0),)
+    return (_slow("slow-by-chance", most, what=None, farthest=None),)

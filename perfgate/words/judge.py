@@ -85,9 +85,10 @@ _OPEN: Final[Rows] = {
         ),
     ),
     "open-slow-runs": (
-        "{what}; yet {slow} of {runs:process|processes} took longer (up to {farthest:short%}), "
-        "{other_slow} of {other_runs} of the other side's"
+        "{what}; yet {slow} of {runs:process|processes} took longer{farthest}, {other_slow} of "
+        "{other_runs} of the other side's"
     ),
+    "slow-up-to": " (up to {longer:short%})",
     "open-in-runs": (
         "{what}: neither shown to be within it nor beyond it",
         "The smallest loss that {runs:run|runs} can show here is {smallest:loss}",

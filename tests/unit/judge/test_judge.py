@@ -24,6 +24,7 @@ from perfgate.model.outcome import Outcome
 from perfgate.model.sample import NO_NCCL, ProcessSample, Run
 from perfgate.model.settings import Policy
 from perfgate.model.verdict import MetricVerdict, Stage, Verdict
+from perfgate.words import say
 
 M = Metric
 JITTER = [1.0, 1.002, 0.998, 1.001, 0.999] * 2
@@ -287,6 +288,22 @@ def test_what_stays_open_says_why_and_what_to_do(
     assert verdict.outcome is Outcome.INCONCLUSIVE
     assert verdict.why.code == why
     assert (None if verdict.next is None else verdict.next.code) == then
+
+
+def test_how_long_a_slow_run_took_is_said_where_it_is_known() -> None:
+    slow = {**columns(8), M.STEP_MS: SLOW}
+    assert "took longer (up to 200 %), " in say.fact(of(slow, AB_PLAN, max_runs=8).why)
+    alone = measured({**columns(3), M.STEP_MS: [10.0, 30.0, 10.0]})
+    before = judged(
+        BASELINE,
+        measured(columns(3)),
+        INTERLEAVED_PLAN,
+        max_runs=3,
+        stored=BASELINE,
+        alone=alone,
+    )
+    assert before.why.code == "open-slow-runs"
+    assert "1 of 6 processes took longer, " in say.fact(before.why)
 
 
 def twelve(columns: Columns) -> Columns:
