@@ -178,7 +178,7 @@ _NEXT_TO_VERDICT: Final[Rows] = {
         ),
     ),
     "blessed-runs-differ": (
-        "the blessed runs differ too much among themselves for stored times to settle it"
+        "blessed runs on this machine differ too much for stored times to settle it"
     ),
     "straight-to-ab-run": "Skipped the quick check: {why}",
     "in-blocks": (
