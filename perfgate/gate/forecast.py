@@ -82,9 +82,8 @@ def _stages(
         up_to = note("plan-if-inconclusive", spending=_spending(pairs, plan))
         return (_spending(screen), up_to, *held), screen, screen + of_pairs
     begin = () if against else (note("plan-counts", spending=_spending(before)),)
-    more: tuple[Note, ...] = ()
-    if pairs > first:
-        more = (note("plan-if-inconclusive", spending=_spending(pairs - first, plan)),)
+    up_to = note("plan-if-inconclusive", spending=_spending(pairs - first, plan))
+    more = (up_to,) if pairs > first else ()
     stages = (*begin, _spending(first, plan), *more, *held)
     return stages, before + plan.alone_runs + 2 * first, before + of_pairs
 

@@ -217,7 +217,9 @@ def first_of(invalid: ValidationError, *, place: str) -> ConfigInvalid:
         "value-invalid",
         place=where,
         value=_short(first["input"]),
-        expected=_expected(first["type"], first.get("ctx", {})),
+        expected=note("expects-fraction")
+        if "budgets" in first["loc"][:-1]
+        else _expected(first["type"], first.get("ctx", {})),
     )
 
 

@@ -66,7 +66,7 @@ TEXT: Final[Rows] = {
     ),
     "bless-loss": (
         "{workload}: {why}",
-        "A loss beyond budget is not blessed by the way",
+        "A loss beyond budget is not blessed in passing",
         (
             "Fix it, or say that it is meant: perfgate bless {workload:sh} --accept-regression "
             '--reason "..."'

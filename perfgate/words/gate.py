@@ -261,7 +261,7 @@ _NEXT_TO_VERDICT: Final[Rows] = {
 }
 _PLAN: Final[Rows] = {
     "plan-nothing": "nothing to measure while its baseline cannot be read",
-    "plan-to-show": "{spending}, to be shown: there is nothing to compare with",
+    "plan-to-show": "nothing to compare with yet: measuring {spending}",
     "plan-counts": "{spending}, for its counts",
     "plan-if-inconclusive": "if that is inconclusive: up to {spending} more",
     "plan-cannot-pass": (

@@ -42,8 +42,8 @@ TEXT: Final[Rows] = {
     ),
     # Where runners get perfgate from
     "origin-unknown": (
-        "This perfgate was installed from an index or this machine, which says not where a runner "
-        "gets it from. Name it: {command:raw}"
+        "This perfgate was installed from an index or this machine, which does not say where a "
+        "runner gets it from. Name it: {command:raw}"
     ),
     "install-from-odd": (
         "--install-from: that names no perfgate that a runner reaches and that stays what it is",

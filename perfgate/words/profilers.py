@@ -94,7 +94,7 @@ _RUNS: Final[Rows] = {
     ),
     "workload-folder-missing": ("its folder {folder:quote} does not exist", "", "Correct its cwd."),
     "workload-program-unrunnable": (
-        "its program {program:quote} is no executable file, or none that says what runs it",
+        "its program {program:quote} was not found, or cannot be executed",
         "",
         "Correct the command, install the program, or begin a script with a line like #!/bin/sh.",
     ),
@@ -237,6 +237,11 @@ _PROGRAMS: Final[Rows] = {
         "{name} {path:quote} (from {source}): cannot be run ({reason:quote})",
         "",
         f"Correct {{source}}, or {_GET_ONE}",
+    ),
+    "program-versionless": (
+        "{name} {path:quote} (from {source}): says no version ({found:quote})",
+        "perfgate knows {oldest} and newer",
+        f"Name another, or {_GET_ONE}",
     ),
     "program-unsupported": (
         "{name} {path:quote} (from {source}): is version {found}",

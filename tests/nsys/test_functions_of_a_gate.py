@@ -20,7 +20,7 @@ from perfgate.profilers.nsys.tool import VARIABLE, NsysTool
 pytestmark = pytest.mark.nsys
 
 MOST_FUNCTIONS: Final = 781
-"""docs/house.md says what was counted last, and what is wanted: 400 of 70 modules, 20 frames at once."""
+"""docs/house.md says what was counted last, and what is wanted: 400 of 70 modules, 20 frames."""
 MOST_MODULES: Final = 119
 MOST_FRAMES: Final = 20
 

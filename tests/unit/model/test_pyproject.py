@@ -345,6 +345,14 @@ def test_a_budget_that_is_no_fraction_is_refused(budget: float) -> None:
         check_budgets({Metric.STEP_MS: budget}, place="here")
 
 
+@pytest.mark.parametrize("budget", ['"2"', '"x%"', '"nan%"', "[0.02]", "2", "true"])
+def test_what_a_budget_should_be_is_said_whatever_stands_there(tmp_path: Path, budget: str) -> None:
+    fields = refusal(tmp_path, f"budgets = {{step_ms = {budget}}}").fields
+    expected = fields["expected"]
+    assert isinstance(expected, Note)
+    assert expected.code == "expects-fraction"
+
+
 def test_a_budget_given_as_an_option_replaces_that_of_its_metric_alone(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text(
         "[tool.perfgate.budgets]\nstep_ms = 0.05\ngap_ms = 0.04\n", encoding="utf-8"
