@@ -145,7 +145,7 @@ class GatedModule(WorkloadModule):
         path, line, _ = function.reportinfo()
         place = f"{source}: @workload of {function.name}: budgets"
         check_budgets(declared.budgets, place=place)
-        return Workload(
+        workload = Workload(
             id=function.name,
             source=source,
             line=line if Path(path) == self.path else None,
@@ -160,6 +160,8 @@ class GatedModule(WorkloadModule):
             pass_env=declared.pass_env,
             ahead=declared.ahead,
         )
+        check_budgets(workload.budgets, place=place)  # what stood there as text
+        return workload
 
 
 class ScriptFile(pytest.File):
