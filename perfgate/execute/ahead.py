@@ -286,7 +286,8 @@ class _Used:
 
     def refused(self, run: _Held) -> WorkloadFailed:
         """Why one that measures next to them does not count."""
-        named = tuple(ProcessTable.describe(pid) for pid in islice(self.by, MOST_NAMED))
+        table = ProcessTable(run.one.spec.env[RUN_COOKIE])
+        named = tuple(table.describe(pid) for pid in islice(self.by, MOST_NAMED))
         why = note("held-busy", cores=self.cores, processes=named)
         return WorkloadFailed("workload-failed", workload=run.one.workload.id, why=why, see=())
 

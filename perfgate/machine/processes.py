@@ -64,8 +64,7 @@ class ProcessTable:
             self._known[pid] = found
         return self._known[pid]
 
-    @staticmethod
-    def describe(pid: int) -> str:
+    def describe(self, pid: int) -> str:
         """Return `name (pid)`; `unknown process (pid)` where the name cannot be had."""
         try:
             name = psutil.Process(pid).name() if pid > 0 else "unknown process"
