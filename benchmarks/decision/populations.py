@@ -169,6 +169,10 @@ class World:
         """The first processes of the gate, all the candidate's."""
         return self._gated(np.arange(runs), is_candidate=True)
 
+    def alone_there(self, *, after: int) -> Values:
+        """One process of the baseline's commit after so many of the candidate's."""
+        return self._gated(np.array([after]))
+
     def pairs(self, *, after: int, in_blocks: bool) -> tuple[Values, Values]:
         """Twelve pairs after so many processes, baseline's commit and candidate: ABBA, or in
         blocks, which share all but what each side has for itself."""

@@ -18,7 +18,16 @@ from benchmarks.decision.populations import MORE, POPULATIONS, Change, Populatio
 from perfgate.judge.compare import Flags, Learnt, between_occasions
 from perfgate.judge.looks import INTERLEAVED_PLAN, SCREEN_PLAN, STORED_PLAN, Plan
 from perfgate.judge.outliers import keep
-from perfgate.judge.times import SPECS, Look, Sides, TimeRule, as_x, least_loss, look_at
+from perfgate.judge.times import (
+    SPECS,
+    Look,
+    Sides,
+    TimeRule,
+    as_today,
+    as_x,
+    least_loss,
+    look_at,
+)
 from perfgate.model.metric import Metric
 from perfgate.model.record import Record
 from perfgate.model.settings import Settings
@@ -212,12 +221,15 @@ class Earlier:
 
     alone: Values
     """The candidate's runs."""
+    there: Values
+    """The one that the baseline's commit makes alone before blocks."""
     stored: Values
     """The blessed ones."""
 
     def of(self, gates: Ints) -> Earlier:
         """Those of some gates."""
-        return Earlier(alone=_of(gates, self.alone), stored=_of(gates, self.stored))
+        alone, there, stored = (_of(gates, of) for of in (self.alone, self.there, self.stored))
+        return Earlier(alone=alone, there=there, stored=stored)
 
 
 def learnt_of(blessed: Values, scenario: Scenario) -> dict[Metric, Learnt]:
@@ -287,8 +299,9 @@ class Walk:
         """Make an A/B run; one in blocks begins with a run of either side alone."""
         before = screened + plan.alone_runs
         there, here = self._world.pairs(after=before, in_blocks=plan.in_pairs)
-        alone = self._world.alone(screened + plan.alone_runs // 2)
-        earlier = Earlier(alone=_of(gates, alone), stored=_of(gates, self._world.blessed))
+        own = screened + plan.alone_runs // 2
+        alone, alone_there = self._world.alone(own), self._world.alone_there(after=own)
+        earlier = Earlier(alone=alone, there=alone_there, stored=self._world.blessed).of(gates)
         self.outcome[gates], pairs = settle(
             plan,
             _of(gates, there),
@@ -359,7 +372,9 @@ def look(
         alone = screened = None
         if earlier is not None:
             screened = _as_x(metric, earlier.stored, earlier.alone)
-            alone = screened if plan.in_pairs else _as_x(metric, before, earlier.alone)
+            alone = _as_x(metric, before, earlier.alone)
+            if plan.in_pairs:
+                alone = as_today(*_as_x(metric, earlier.stored, earlier.there)), screened[1]
         sides, step = _as_x(metric, before, after), found.get(Metric.STEP_MS)
         found[metric] = look_at(
             rule,

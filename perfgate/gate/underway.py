@@ -92,6 +92,8 @@ class Underway:
     """The other commit's."""
     blocks: list[Run] = field(default_factory=list)
     """The candidate's in blocks."""
+    alone_there: list[Run] = field(default_factory=list)
+    """The other commit's that were made alone before blocks."""
     notes: list[Note] = field(default_factory=list)
     no_pairs: Note | None = None
     """Why there is no A/B run, where one was tried."""
@@ -135,8 +137,8 @@ class Underway:
         try:
             with closing(self.lab.pairs(form, number)) as made:
                 for pair in made:
-                    if form is not Form.ALONE:
-                        self.references.append(pair.reference)
+                    there = self.alone_there if form is Form.ALONE else self.references
+                    there.append(pair.reference)
                     self._take(pair.candidate, self.blocks if form is Form.BLOCK else self.runs)
                     yield pair
         except SIDE_MISSING_BY as missing:
@@ -197,6 +199,7 @@ class Underway:
             workload=self.expected.workload.id,
             blessed=stored,
             alone=tuple(alone),
+            alone_there=tuple(self.alone_there),
             pairs=pairs,
             can_pair=frozenset(STAGES[form] for form in self.lab.forms),
             spread={} if stored is None else learn(self.expected.others, of=stored),

@@ -24,6 +24,8 @@ class Evidence:
     """None where another commit is all there is to compare with."""
     alone: Sequence[Run] = ()
     """The candidate's, apart from those of pairs."""
+    alone_there: Sequence[Run] = ()
+    """The other commit's of today, made alone before pairs in blocks."""
     pairs: Sequence[tuple[Run, Run]] = ()
     """The other commit's run and the candidate's."""
     can_pair: frozenset[Stage] = frozenset()

@@ -18,6 +18,7 @@ from perfgate.judge.times import (
     Look,
     Sides,
     TimeRule,
+    as_today,
     as_x,
     columns,
     is_usable,
@@ -175,21 +176,26 @@ def _alone(metric: Metric, case: Case) -> tuple[Sides | None, Sides | None]:
     is blessed; None where there are none.
 
     Usual is what the other commit takes today: the machine may have become slower. In blocks a step
-    takes another time than alone, and the blessed runs are what there is.
+    takes another time than alone, and the blessed runs, as they would be today, are what there is.
     """
-    alone, blessed = case.evidence.alone, case.evidence.blessed
-    values = [value for run in alone if (value := run.value(metric)) is not None]
-    if not case.plan.is_ab_run or not values:
-        return None, None
+    evidence, blessed = case.evidence, case.evidence.blessed
 
-    def next_to(there: Columns) -> Sides | None:
-        if metric not in there:
+    def next_to(there: Columns, runs: Sequence[Run]) -> Sides | None:
+        values = [value for run in runs if (value := run.value(metric)) is not None]
+        if metric not in there or not values:
             return None
         sides = as_x(metric, there[metric], there), as_x(metric, np.array(values), there)
         return sides if np.all(np.isfinite(np.concatenate(sides))) else None
 
-    screened = None if blessed is None else next_to(columns(blessed.runs))
-    return (screened if case.plan.in_pairs else next_to(case.there)), screened
+    if not case.plan.is_ab_run:
+        return None, None
+    screened = None if blessed is None else next_to(columns(blessed.runs), evidence.alone)
+    if not case.plan.in_pairs:
+        return next_to(case.there, evidence.alone), screened
+    there = None if blessed is None else next_to(columns(blessed.runs), evidence.alone_there)
+    if screened is None or there is None:
+        return screened, screened
+    return (as_today(*there), screened[1]), screened
 
 
 def _row(rule: TimeRule, look: Look, before: Floats, now: Floats) -> MetricVerdict:

@@ -221,6 +221,12 @@ Sides = tuple[Floats, Floats]
 """x of the other side's runs, and of the candidate's."""
 
 
+def as_today(blessed: Floats, there: Floats) -> Floats:
+    """Blessed runs as they would be today, by what the other commit's take longer now."""
+    now, then = (np.median(side, axis=-1, keepdims=True) for side in (there, blessed))
+    return np.asarray(blessed + np.maximum(now - then, 0.0))
+
+
 def look_at(
     rule: TimeRule,
     sides: Sides,

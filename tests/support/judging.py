@@ -89,6 +89,7 @@ def judged(
     workloads: int = 1,
     stored: Baseline | None = None,
     alone: Sequence[Run] = (),
+    alone_there: Sequence[Run] = (),
     can_pair: frozenset[Stage] = frozenset(),
 ) -> Verdict:
     """Judge runs, at most so many a side, by a plan: against `other`, or paired with its runs."""
@@ -105,6 +106,7 @@ def judged(
         workload=other.workload,
         blessed=stored if is_ab_run else other,
         alone=alone if is_ab_run else runs,
+        alone_there=alone_there,
         pairs=tuple(zip(stored_runs, runs, strict=False)) if is_ab_run else (),
         can_pair=can_pair,
         spent=len(alone),

@@ -142,6 +142,10 @@ def test_what_slows_both_sides_fails_nobody_and_takes_an_ab_run() -> None:
     slower = gates("0.3/0.2", SLOWER_MACHINE)
     assert slower.regressed <= 0.02 * GATES
     assert min(slower.processes) >= SCREEN_PLAN.looks[0] + 2 * AB_PLAN.looks[0]
+    for much in (SLOWER_MACHINE, Change(machine=0.2)):
+        passing = gates("0.5/0.5", much)
+        assert passing.passed >= 0.97 * GATES
+        assert passing.mean_processes <= 14
 
 
 @pytest.mark.behaviour
@@ -174,14 +178,15 @@ def test_the_same_gates_come_to_the_same_twice() -> None:
 
 
 def judged(
-    plan: Plan, before: Values, after: Values, alone: Values | None, stored: Values
+    plan: Plan, before: Values, after: Values, stored: Values, earlier: Earlier | None
 ) -> tuple[int, int]:
     """What a real gate makes of one simulated one, look by look, and on how many runs or pairs."""
     baseline = blessed({metric: list(values[0]) for metric, values in stored.items()})
-    screened = (
+    alone, alone_there = (
         ()
-        if alone is None
-        else measured({metric: list(values[0]) for metric, values in alone.items()})
+        if earlier is None
+        else measured({metric: list(values[0]) for metric, values in of.items()})
+        for of in ((earlier.alone, earlier.there) if earlier else ({}, {}))
     )
     most, runs = (
         min(plan.most_runs, (MAX_RUNS - 5 - plan.alone_runs) // (2 if plan.is_ab_run else 1)),
@@ -192,7 +197,15 @@ def judged(
         there = {metric: list(values[0, :runs]) for metric, values in before.items()}
         here = measured({metric: list(values[0, :runs]) for metric, values in after.items()})
         other = blessed(there) if plan.is_ab_run else baseline
-        found = verdict_of(other, here, plan, max_runs=most, stored=baseline, alone=screened)
+        found = verdict_of(
+            other,
+            here,
+            plan,
+            max_runs=most,
+            stored=baseline,
+            alone=alone,
+            alone_there=alone_there,
+        )
         if not found.more:
             outcomes = {Outcome.REGRESSED: REGRESSED, Outcome.INCONCLUSIVE: OPEN}
             return outcomes.get(found.outcome, PASSED), runs
@@ -216,12 +229,13 @@ def test_many_gates_at_once_are_judged_as_one_real_gate_is(
 ) -> None:
     many = 40
     drawn = World(population=BY_NAME[population], gates=many, change=change)
-    before, after, alone = drawn.blessed, drawn.alone(10), None
+    before, after, earlier = drawn.blessed, drawn.alone(10), None
     if plan.is_ab_run:
-        (before, after), alone = drawn.pairs(after=5, in_blocks=plan.in_pairs), drawn.alone(5)
+        before, after = drawn.pairs(after=5, in_blocks=plan.in_pairs)
+        alone, there = drawn.alone(5), drawn.alone_there(after=5)
+        earlier = Earlier(alone=alone, there=there, stored=drawn.blessed)
     most = (MAX_RUNS - 5 - plan.alone_runs) // (2 if plan.is_ab_run else 1)
     how = How(occasion_runs=(5,), shares=4)
-    earlier = None if alone is None else Earlier(alone=alone, stored=drawn.blessed)
     outcomes, runs = settle(plan, before, after, how, most=most, earlier=earlier)
 
     def of(gate: int, values: Values) -> Values:
@@ -232,8 +246,8 @@ def test_many_gates_at_once_are_judged_as_one_real_gate_is(
             plan,
             of(gate, before),
             of(gate, after),
-            alone and of(gate, alone),
             of(gate, drawn.blessed),
+            earlier and earlier.of(np.array([gate])),
         )
         for gate in range(many)
     ]

@@ -428,6 +428,17 @@ def test_what_the_host_has_made_faster_is_no_gain() -> None:
     assert gated(now, None, baseline).verdict.outcome is OPEN
 
 
+@pytest.mark.parametrize(("there", "expected"), [(8, (PASSED, BLOCKS, 4, 3)), (0, OPEN)])
+def test_a_machine_that_is_slower_today_passes_in_blocks_at_the_first_look(
+    there: float, expected: object
+) -> None:
+    """Its runs alone are slow next to blessed ones; but for the other commit's, all are slow."""
+    slow = [slower(8, n) for n in range(12)]
+    alone = Pair(reference=slower(there), candidate=slower(8, 1))
+    found = came(gated(screen(8), pairs(0, 0), blocks=Pairs(slow, slow, alone=alone)))
+    assert expected in (found, found[0])
+
+
 def test_blocks_are_judged_from_block_to_block() -> None:
     """By their medians one side was far slower: it met the slow of its core's two speeds more."""
     speeds = [7.7, 7.7, 7.7, 5.1, 5.1]

@@ -143,6 +143,31 @@ def test_a_slow_process_of_the_screen_lets_an_ab_run_pass_at_its_last_look() -> 
     assert said(last) == (Outcome.PASSED, 9)
 
 
+@pytest.mark.behaviour
+@pytest.mark.parametrize(
+    ("there", "expected"),
+    [
+        ([10.9], (Outcome.PASSED, 3)),
+        ([10.0], (Outcome.INCONCLUSIVE, 5)),
+        ([8.0], (Outcome.INCONCLUSIVE, 5)),
+        ([], (Outcome.INCONCLUSIVE, 5)),
+    ],
+)
+def test_runs_alone_are_slow_next_to_what_the_other_commit_takes_today(
+    there: list[float], expected: tuple[Outcome, int]
+) -> None:
+    pairs = blessed({metric: values[:3] for metric, values in BASE.items()})
+    found = judged(
+        pairs,
+        measured(columns(3)),
+        INTERLEAVED_PLAN,
+        stored=BASELINE,
+        alone=measured({**columns(2), M.STEP_MS: [10.9, 10.95]}),
+        alone_there=measured({**columns(len(there)), M.STEP_MS: there}),
+    )
+    assert said(found) == expected
+
+
 def test_what_the_blessed_runs_lack_counts_as_nothing_in_an_ab_run() -> None:
     stored, alone = blessed({M.SYNCS: [1.0] * 5}), measured(columns(3))
     found = judged(BASELINE, measured(columns(5)), AB_PLAN, stored=stored, alone=alone)
