@@ -19,7 +19,7 @@ from perfgate.judge.hold import too_coarse
 from perfgate.judge.judge import judge
 from perfgate.judge.looks import PLANS
 from perfgate.model.baseline import FEWEST_RUNS, STEP_VALUE, Baseline
-from perfgate.model.metric import METRICS, PERIODS, Kind, Metric
+from perfgate.model.metric import METRICS, PERIODS, Metric
 from perfgate.model.note import Note, note
 from perfgate.model.outcome import PASSING, Outcome
 from perfgate.model.sample import Run
@@ -79,11 +79,9 @@ def _may_go_on(underway: Underway, baseline: Baseline, verdict: Verdict) -> bool
 def is_settled(
     underway: Underway, baseline: Baseline, verdict: Verdict, *, clock: Note | None
 ) -> bool:
-    """Whether a screen has the last word: a count rose, or all is well at the blessed clock."""
+    """Whether a screen in which no count rose has the last word: all is well at the blessed
+    clock."""
     rows = verdict.metrics
-    lost = (METRICS[row.metric].kind for row in rows if row.outcome is Outcome.REGRESSED)
-    if Kind.COUNT in lost:
-        return True
     is_open = any(row.outcome is Outcome.INCONCLUSIVE and not row.exact for row in rows)
     if clock is not None or (is_open and verdict.outcome is Outcome.INCONCLUSIVE):
         return False

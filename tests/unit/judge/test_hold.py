@@ -146,6 +146,7 @@ def test_idle_time_that_differs_passes_a_screen_where_the_step_does_not_feel_it(
     # Stalls, which only the mean shows.
     assert not screens({**idle, **steady, M.STEP_MEAN_MS: steps(0.03)[M.STEP_MS]}, spread=known)
     assert not screens({**idle, **steady}, spread=known)
+    assert not screens({**idle, **steady, M.STEP_MEAN_MS: [0.0] * 5}, spread=known)
 
 
 def test_what_other_workloads_say_of_occasions_counts_in_a_screen() -> None:
