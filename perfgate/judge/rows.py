@@ -189,10 +189,11 @@ def _alone(metric: Metric, case: Case) -> tuple[Sides | None, Sides | None]:
 
     if not case.plan.is_ab_run:
         return None, None
-    screened = None if blessed is None else next_to(columns(blessed.runs), evidence.alone)
+    stored = {} if blessed is None else columns(blessed.runs)
+    screened = next_to(stored, evidence.alone)
     if not case.plan.in_pairs:
         return next_to(case.there, evidence.alone), screened
-    there = None if blessed is None else next_to(columns(blessed.runs), evidence.alone_there)
+    there = next_to(stored, evidence.alone_there)
     if screened is None or there is None:
         return screened, screened
     return (as_today(*there), screened[1]), screened
