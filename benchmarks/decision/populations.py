@@ -2,7 +2,7 @@
 
 A step is the sum of its parts, and noise lies in the parts, so step, kernels, idle time and copies
 move together. Each number of a population is a fraction of a step. What a mode, an outlier or a
-slow process adds is idle time.
+slow process adds is idle time, but for slow copies.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ MOST_ALONE: Final = 10
 _PAIRS: Final = 12
 _PROCESSES: Final = MOST_ALONE + 2 * _PAIRS
 OUTLIER_LOSS: Final = (0.05, 0.50)
+SLOW_COPY_LOSS: Final = (0.015, 0.03)
+"""Seen in 5 of 16 processes of `mlp` and `transformer` that ran alone on H100s, in none of their 8
+pairs in blocks, and in none of 10 processes on an H200."""
 SLOW_MODE_SHARE: Final = (0.2, 0.8)
 SLOW_PROCESS_LOSS: Final = 0.4
 OWN_OF_A_BLOCK: Final = {"kernel": 0.0028, "idle": 0.006, "copy": 0.0028}
@@ -69,6 +72,8 @@ class Population:
     """Of each process with the one before it."""
     outliers: float = 0.0
     """Share of runs that take `OUTLIER_LOSS` longer."""
+    slow_copies: float = 0.0
+    """Share of runs alone whose copies take `SLOW_COPY_LOSS` longer."""
     modes: tuple[float, float] | None = None
     """Between these lies how far a workload's two modes are apart."""
     drift: float = 0.0
@@ -96,6 +101,7 @@ POPULATIONS: Final = (
 MORE: Final = (
     Population("0.1/0.1", 0.001, 0.001),
     Population("5/1", 0.05, 0.01),
+    Population("slow copies", 0.003, 0.002, slow_copies=0.3),
     Population("drift", 0.005, 0.002, drift=0.01),
     Population("warm host", 0.005, 0.002, warm=0.03),
     Population("launch-bound 1/0.5", 0.01, 0.005, profile=LAUNCH_BOUND),
@@ -186,15 +192,21 @@ class World:
         return self._gated(there), self._gated(here, is_candidate=True)
 
     def _noise(self, runs: int, sd: float) -> Floats:
-        shape, correlation = (self.gates, 3, runs), self.population.correlation
-        if self.population.student:
+        population, shape = self.population, (self.gates, 3, runs)
+        correlation = population.correlation
+        if population.student:
             return np.asarray(self._rng.standard_t(3, size=shape) / np.sqrt(3) * sd)
         noise = self._rng.normal(size=shape)
         for run in range(1, runs if correlation else 0):
             noise[..., run] = (
                 correlation * noise[..., run - 1] + np.sqrt(1 - correlation**2) * noise[..., run]
             )
-        return np.asarray(noise * sd)
+        noise = noise * sd
+        if population.slow_copies:
+            is_slow = self._rng.random((self.gates, runs)) < population.slow_copies
+            lost = self._rng.uniform(*SLOW_COPY_LOSS, size=is_slow.shape)
+            noise[:, 2] += is_slow * lost / population.profile.noise[2]
+        return noise
 
     def _occasion(self) -> Floats:
         return np.asarray(self._rng.normal(size=(self.gates, 3, 1)) * self.population.occasion_sd)

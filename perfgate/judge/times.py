@@ -126,6 +126,12 @@ class TimeRule:
         """Mark the runs to keep."""
         return keep(sides, prior_sd=self.spec.prior_sd, budget=self.limit)
 
+    def slow(self, before: Floats, after: Floats, limit: Floats) -> Slow:
+        """Count the runs of either side that are slow, above a limit; none by a part of the step,
+        which is slow itself where its parts make it so."""
+        is_part = self.spec.basis is not Basis.LOG
+        return slow_runs(before, after, np.where(is_part, np.inf, limit))
+
     def occasions(self, before: Floats, kept: Flags) -> Occasions:
         """What occasions differ by, by the baseline's runs that are kept."""
         return occasions_of(
@@ -256,7 +262,7 @@ def look_at(
     slow, extreme, runs = found.slow, found.extreme, sides[1].shape[-1]
     if alone is not None:
         usual = np.median(alone[0], axis=-1)
-        slow = slow_runs(*alone, usual + rule.keep(*alone).threshold) + slow
+        slow = rule.slow(*alone, usual + rule.keep(*alone).threshold) + slow
     if screened is not None:
         extreme = extreme | rule.keep(*screened).any_extreme
     within = comparison.upper(PASS_CONFIDENCE) < limit
@@ -301,7 +307,7 @@ def _pairs(rule: TimeRule, before: Floats, after: Floats) -> Compared:
         against=comparison,
         kept=(everything, everything),
         extreme=nothing,
-        slow=slow_runs(-differences, differences, threshold),
+        slow=rule.slow(-differences, differences, threshold),
         lost_by_chance=nothing,
         gained_by_chance=nothing,
         run_sd=comparison.standard_error * np.sqrt(differences.shape[-1]),
@@ -328,7 +334,7 @@ def _runs(rule: TimeRule, before: Floats, after: Floats) -> Compared:
         against=against,
         kept=kept,
         extreme=found.any_extreme,
-        slow=slow_runs(before, after, np.median(before, axis=-1) + found.threshold),
+        slow=rule.slow(before, after, np.median(before, axis=-1) + found.threshold),
         lost_by_chance=may_be_chance(before, after, kept, between=between),
         gained_by_chance=may_be_chance(after, before, (kept[1], kept[0]), between=between),
         run_sd=np.sqrt(np.maximum(other.variance, variance_of(one, other)[0])),

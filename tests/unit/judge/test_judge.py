@@ -168,6 +168,31 @@ def test_runs_alone_are_slow_next_to_what_the_other_commit_takes_today(
     assert said(found) == expected
 
 
+@pytest.mark.behaviour
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [(M.H2D_MS, (Outcome.PASSED, 3)), (M.KERNEL_MS, (Outcome.INCONCLUSIVE, 5))],
+)
+def test_a_run_is_slow_by_its_step_or_its_kernels_and_not_by_its_copies(
+    part: Metric, expected: tuple[Outcome, int]
+) -> None:
+    def runs(number: int) -> Columns:
+        return {**columns(number), M.H2D_MS: [0.9] * number}
+
+    slow = {metric: list(values) for metric, values in runs(2).items()}
+    for metric in (part, M.STEP_MS):
+        slow[metric][1] = (slow[metric][1] or 0.0) + 0.3  # 3 % of a step
+    found = judged(
+        blessed(runs(3)),
+        measured(runs(3)),
+        INTERLEAVED_PLAN,
+        stored=blessed(runs(5), occasions=5),
+        alone=measured(slow),
+        alone_there=measured(runs(1)),
+    )
+    assert said(found) == expected
+
+
 def test_what_the_blessed_runs_lack_counts_as_nothing_in_an_ab_run() -> None:
     stored, alone = blessed({M.SYNCS: [1.0] * 5}), measured(columns(3))
     found = judged(BASELINE, measured(columns(5)), AB_PLAN, stored=stored, alone=alone)
