@@ -363,6 +363,7 @@ def look(
         rule = TimeRule(
             metric=metric,
             budget=how.budgets.get(metric, SPECS[metric].budget),
+            step_budget=how.budgets.get(Metric.STEP_MS, SPECS[Metric.STEP_MS].budget),
             least_loss=least_loss(before, how.budgets) if metric is Metric.KERNEL_MS else 0.0,
             plan=plan,
             occasion_runs=how.occasion_runs,

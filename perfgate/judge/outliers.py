@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,10 @@ from perfgate.judge.compare import PRIOR_DF, Flags, Floats, special
 Counts = NDArray[np.int64]
 
 _SCALES = 5.0
-_BUDGETS = 2.0
+BUDGETS: Final = 2.0
+"""So many budgets from its median a run is never extreme, or slow."""
+_MOST = 0.5
+"""Of a side's runs, more than which must be near its median for the others to be outliers."""
 _CHANCE = 0.0025
 """How often a look may call a chance mix of two modes a loss."""
 
@@ -41,16 +45,16 @@ def keep(sides: Sequence[Floats], *, prior_sd: float, budget: Floats | float) ->
 
     scale^2 = (d0 s0^2 + nu s_mad^2)/(d0 + nu), s_mad = 1.4826 median(r) N/(N - 0.9 G) (Hampel 1974,
     with the correction for few values of Croux and Rousseeuw 1992), nu = 0.4 max(N - G, 1); N runs
-    of G sides. A side that lies beyond as a whole, half here and half there, is kept as it is.
+    of G sides. A side of which half or more lies beyond is kept as it is: these are no outliers.
     """
     away = [np.abs(side - np.median(side, axis=-1, keepdims=True)) for side in sides]
     runs, groups = sum(side.shape[-1] for side in sides), len(sides)
     mad = 1.4826 * np.median(np.concatenate(away, axis=-1), axis=-1) * runs / (runs - 0.9 * groups)
     df = 0.4 * max(runs - groups, 1)
     scale = np.sqrt((PRIOR_DF * prior_sd**2 + df * np.square(mad)) / (PRIOR_DF + df))
-    threshold = np.maximum(_SCALES * scale, _BUDGETS * np.asarray(budget))
+    threshold = np.maximum(_SCALES * scale, BUDGETS * np.asarray(budget))
     near = [distance <= threshold[..., None] for distance in away]
-    flags = tuple(flags | ~np.any(flags, axis=-1, keepdims=True) for flags in near)
+    flags = tuple(flags | ~(np.mean(flags, axis=-1, keepdims=True) > _MOST) for flags in near)
     extreme = np.any([np.any(~one, axis=-1) for one in flags], axis=0)
     return Kept(flags=flags, threshold=np.asarray(threshold), any_extreme=np.asarray(extreme))
 

@@ -29,7 +29,7 @@ from perfgate.judge.compare import (
     with_stored,
 )
 from perfgate.judge.looks import FEWEST_WITH_EXTREMES, PASS_CONFIDENCE, STORED_PLAN, Plan
-from perfgate.judge.outliers import Kept, Slow, keep, may_be_chance, slow_runs
+from perfgate.judge.outliers import BUDGETS, Kept, Slow, keep, may_be_chance, slow_runs
 from perfgate.model.baseline import Baseline, BlessedRun
 from perfgate.model.metric import METRICS, Basis, Metric, TimeSpec, budget_of
 from perfgate.model.verdict import Stage
@@ -91,6 +91,8 @@ class TimeRule:
     metric: Metric
     budget: float
     """A fraction in the metric's basis."""
+    step_budget: float = SPECS[Metric.STEP_MS].budget
+    """Of `step_ms`."""
     least_loss: Floats | float = 0.0
     """A loss of so much, as x, fails nobody."""
     plan: Plan = STORED_PLAN
@@ -126,11 +128,12 @@ class TimeRule:
         """Mark the runs to keep."""
         return keep(sides, prior_sd=self.spec.prior_sd, budget=self.limit)
 
-    def slow(self, before: Floats, after: Floats, limit: Floats) -> Slow:
-        """Count the runs of either side that are slow, above a limit; none by a part of the step,
-        which is slow itself where its parts make it so."""
-        is_part = self.spec.basis is not Basis.LOG
-        return slow_runs(before, after, np.where(is_part, np.inf, limit))
+    def slow(self, before: Floats, after: Floats, middle: Floats, threshold: Floats) -> Slow:
+        """Count the runs of either side above a middle by more than a threshold: by a part of the
+        step, by so much at least as would make the step itself slow."""
+        is_part = self.spec.basis is Basis.STEP
+        least = BUDGETS * self.step_budget if is_part else 0.0
+        return slow_runs(before, after, middle + np.maximum(threshold, least))
 
     def occasions(self, before: Floats, kept: Flags) -> Occasions:
         """What occasions differ by, by the baseline's runs that are kept."""
@@ -164,6 +167,7 @@ def rule_of(
     return TimeRule(
         metric=metric,
         budget=budgets.get(metric, SPECS[metric].budget),
+        step_budget=budgets.get(Metric.STEP_MS, SPECS[Metric.STEP_MS].budget),
         least_loss=least_loss(there, budgets) if metric is Metric.KERNEL_MS else 0.0,
         plan=plan,
         occasion_runs=tuple(len(one.runs) for one in baseline.occasions) if baseline else (1,),
@@ -262,7 +266,7 @@ def look_at(
     slow, extreme, runs = found.slow, found.extreme, sides[1].shape[-1]
     if alone is not None:
         usual = np.median(alone[0], axis=-1)
-        slow = rule.slow(*alone, usual + rule.keep(*alone).threshold) + slow
+        slow = rule.slow(*alone, usual, rule.keep(*alone).threshold) + slow
     if screened is not None:
         extreme = extreme | rule.keep(*screened).any_extreme
     within = comparison.upper(PASS_CONFIDENCE) < limit
@@ -307,7 +311,7 @@ def _pairs(rule: TimeRule, before: Floats, after: Floats) -> Compared:
         against=comparison,
         kept=(everything, everything),
         extreme=nothing,
-        slow=rule.slow(-differences, differences, threshold),
+        slow=rule.slow(-differences, differences, np.zeros_like(threshold), threshold),
         lost_by_chance=nothing,
         gained_by_chance=nothing,
         run_sd=comparison.standard_error * np.sqrt(differences.shape[-1]),
@@ -334,7 +338,7 @@ def _runs(rule: TimeRule, before: Floats, after: Floats) -> Compared:
         against=against,
         kept=kept,
         extreme=found.any_extreme,
-        slow=rule.slow(before, after, np.median(before, axis=-1) + found.threshold),
+        slow=rule.slow(before, after, np.median(before, axis=-1), found.threshold),
         lost_by_chance=may_be_chance(before, after, kept, between=between),
         gained_by_chance=may_be_chance(after, before, (kept[1], kept[0]), between=between),
         run_sd=np.sqrt(np.maximum(other.variance, variance_of(one, other)[0])),

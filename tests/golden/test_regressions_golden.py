@@ -45,9 +45,9 @@ def regressions() -> Mapping[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def culprits(regressions: Mapping[str, Any]) -> dict[str, str]:
+def culprits(regressions: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     """What each regression's explanation must name."""
-    return {regression.name: regression.culprit for regression in regressions.values()}
+    return {regression.name: regression.culprits for regression in regressions.values()}
 
 
 @pytest.fixture(params=GATES)
@@ -55,11 +55,13 @@ def gate(request: pytest.FixtureRequest) -> Gate:
     return GATES[request.param]
 
 
-def test_the_first_line_names_the_culprit(gate: Gate, culprits: dict[str, str]) -> None:
+def test_the_first_line_names_the_culprit(gate: Gate, culprits: dict[str, tuple[str, ...]]) -> None:
     assert named_first(gate.first_line, culprits[gate.regression]), gate.first_line
 
 
-def test_so_does_an_explanation_that_knows_no_verdict(gate: Gate, culprits: dict[str, str]) -> None:
+def test_so_does_an_explanation_that_knows_no_verdict(
+    gate: Gate, culprits: dict[str, tuple[str, ...]]
+) -> None:
     before = {row.metric: (row.baseline,) for row in gate.metrics if row.baseline is not None}
     now = {row.metric: (row.now,) for row in gate.metrics if row.now is not None}
     a = Side(label="before", values=before, breakdown=gate.before)

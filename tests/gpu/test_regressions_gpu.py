@@ -138,9 +138,9 @@ class Gated:
         shown = [f"{metric} did not catch it" for metric in missed]
         shown += [f"{metric} is blamed without cause" for metric in blamed]
         first = next(iter((self.verdict.get("where") or {}).values()), "")
-        if not named_first(first, regression.culprit):
+        if not named_first(first, regression.culprits):
             shown.append(
-                f"the first line of the explanation does not name {regression.culprit!r} first: "
+                f"the first line of the explanation does not name {regression.culprits} first: "
                 f"{first!r}"
             )
         before, now = self.changes["kernel_ms"] if regression.share else (None, None)

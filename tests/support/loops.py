@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -37,8 +38,10 @@ def load_regressions(name: str, patch: pytest.MonkeyPatch) -> ModuleType:
     return load_file(WORKLOADS / "regressions.py", name, patch)
 
 
-def named_first(line: str, culprit: str) -> bool:
-    """Whether a line names the culprit; a range (`under log`) before any other."""
-    return culprit in line and (
-        not culprit.startswith("under ") or line.index("under ") == line.index(culprit)
+def named_first(line: str, culprits: Sequence[str]) -> bool:
+    """Whether a line names one of the culprits; a range (`under log`) before any other."""
+    return any(
+        culprit in line
+        and (not culprit.startswith("under ") or line.index("under ") == line.index(culprit))
+        for culprit in culprits
     )

@@ -144,6 +144,16 @@ def test_a_slow_process_of_the_screen_lets_an_ab_run_pass_at_its_last_look() -> 
 
 
 @pytest.mark.behaviour
+def test_a_step_twice_as_long_is_slower_however_much_its_runs_differ() -> None:
+    """Seen on an H100: a loop that had lost its loader's workers."""
+    there = blessed({M.STEP_MS: [12.295, 12.312, 12.332, 12.311, 12.297, 12.295]})
+    found = judged(there, measured({M.STEP_MS: [28.273, 31.601, 30.835, 29.139, 24.667]}))
+    row = found.of(M.STEP_MS)
+    assert row is not None
+    assert (row.outcome, found.dropped) == (Outcome.REGRESSED, ())
+
+
+@pytest.mark.behaviour
 @pytest.mark.parametrize(
     ("there", "expected"),
     [
@@ -170,18 +180,21 @@ def test_runs_alone_are_slow_next_to_what_the_other_commit_takes_today(
 
 @pytest.mark.behaviour
 @pytest.mark.parametrize(
-    ("part", "expected"),
-    [(M.H2D_MS, (Outcome.PASSED, 3)), (M.KERNEL_MS, (Outcome.INCONCLUSIVE, 5))],
+    ("part", "longer", "expected"),
+    [
+        (M.H2D_MS, 0.3, (Outcome.PASSED, 3)),
+        (M.H2D_MS, 0.5, (Outcome.INCONCLUSIVE, 5)),
+        (M.KERNEL_MS, 0.3, (Outcome.INCONCLUSIVE, 5)),
+    ],
 )
-def test_a_run_is_slow_by_its_step_or_its_kernels_and_not_by_its_copies(
-    part: Metric, expected: tuple[Outcome, int]
+def test_a_run_is_slow_by_its_copies_where_they_would_make_the_step_slow(
+    part: Metric, longer: float, expected: tuple[Outcome, int]
 ) -> None:
-    def runs(number: int) -> Columns:
+    def runs(number: int) -> dict[Metric, Sequence[float | None]]:
         return {**columns(number), M.H2D_MS: [0.9] * number}
 
-    slow = {metric: list(values) for metric, values in runs(2).items()}
-    for metric in (part, M.STEP_MS):
-        slow[metric][1] = (slow[metric][1] or 0.0) + 0.3  # 3 % of a step
+    slow = runs(2)
+    slow[part] = [slow[part][0], (slow[part][1] or 0.0) + longer]  # of steps of 10 ms
     found = judged(
         blessed(runs(3)),
         measured(runs(3)),

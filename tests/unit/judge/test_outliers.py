@@ -43,6 +43,13 @@ def test_a_side_that_lies_half_here_and_half_there_is_kept_as_it_is() -> None:
     assert found.flags[1].all()
 
 
+def test_a_side_that_differs_more_than_the_other_is_not_taken_for_outliers() -> None:
+    scattered = np.log([28.273, 31.601, 30.835, 29.139, 24.667])
+    found = keep((QUIET, scattered), prior_sd=PRIOR, budget=BUDGET)
+    assert found.flags[1].all()
+    assert not found.any_extreme
+
+
 @pytest.mark.parametrize(
     ("here", "there", "runs", "others"), [(2, 0, 3, 5), (0, 2, 3, 5), (3, 2, 3, 5), (5, 2, 12, 12)]
 )
