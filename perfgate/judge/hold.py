@@ -59,7 +59,7 @@ def holds(
 
     max(D, SE q): SE that of the last look, q the 97.5 % quantile of the noncentral t with the
     degrees of freedom of the baseline's own variance (within occasions, no prior) and noncentrality
-    t(0.975, df of the last look).
+    t(what the last look's upper bound is at, df of the last look).
 
     Args:
         baseline: what its runs differ by is taken for what runs will differ by.
@@ -112,7 +112,7 @@ def _smallest(rule: TimeRule, x: Floats, *, runs: int, of: tuple[int, int]) -> f
         squared = of_runs + tau
         tau_df = between.df + occasions - between.number
         df = 1 / ((of_runs / squared) ** 2 / max(own_df, PRIOR_DF) + (tau / squared) ** 2 / tau_df)
-    noncentral = float(special().stdtrit(df, PASS_CONFIDENCE))
+    noncentral = float(special().stdtrit(df, rule.plan.pass_confidence(runs)))
     quantile = float(special().nctdtrit(max(own_df, PRIOR_DF), noncentral, PASS_CONFIDENCE))
     return math.sqrt(squared) * quantile if math.isfinite(quantile) else math.inf
 

@@ -59,6 +59,7 @@ def judge(evidence: Evidence, policy: Policy, stage: Stage) -> Verdict:
         loss_level=level,
         loss_by=lost,
         loss_alpha=case.plan.alpha / (case.times * policy.workloads) if case.times else None,
+        pass_confidence=case.plan.pass_confidence(runs),
         dropped=tuple(drop for one in judged for drop in one.dropped),
         notes=_notes_of(judged),
         more=more,

@@ -11,7 +11,6 @@ import numpy as np
 from perfgate.judge.compare import Floats, Learnt, middle, special
 from perfgate.judge.counts import judge_count, places_of
 from perfgate.judge.evidence import Case
-from perfgate.judge.looks import PASS_CONFIDENCE
 from perfgate.judge.times import (
     SPECS,
     Columns,
@@ -211,7 +210,7 @@ def _row(rule: TimeRule, look: Look, before: Floats, now: Floats) -> MetricVerdi
     low = high = None
     if not look.by_chance:
         low = rule.as_fraction(against.lower(1 - rule.loss_alpha))
-        high = rule.as_fraction(comparison.upper(PASS_CONFIDENCE))
+        high = rule.as_fraction(comparison.upper(rule.plan.pass_confidence(len(now))))
     budget, basis = rule.as_fraction(rule.limit), rule.spec.basis
     kept = look.compared.kept
     code = "time-changed" if basis is Basis.LOG else "share-changed"

@@ -269,7 +269,7 @@ def look_at(
         slow = rule.slow(*alone, usual, rule.keep(*alone).threshold) + slow
     if screened is not None:
         extreme = extreme | rule.keep(*screened).any_extreme
-    within = comparison.upper(PASS_CONFIDENCE) < limit
+    within = comparison.upper(plan.pass_confidence(runs)) < limit
     too_good = found.gained_by_chance & (comparison.estimate < -limit)
     passes = within & slow.hides_nothing(chance=plan.slow_chance if is_last else None) & ~too_good
     costs_nothing = np.zeros_like(passes)

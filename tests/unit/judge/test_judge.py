@@ -24,6 +24,7 @@ from perfgate.model.outcome import Outcome
 from perfgate.model.sample import NO_NCCL, ProcessSample, Run
 from perfgate.model.settings import Policy
 from perfgate.model.verdict import MetricVerdict, Stage, Verdict
+from perfgate.render.verdict import interval_text
 from perfgate.words import say
 
 M = Metric
@@ -141,6 +142,26 @@ def test_a_slow_process_of_the_screen_lets_an_ab_run_pass_at_its_last_look() -> 
     now = measured(columns(9))
     last = judged(BASELINE, now, AB_PLAN, max_runs=9, stored=BASELINE, alone=alone)
     assert said(last) == (Outcome.PASSED, 9)
+
+
+@pytest.mark.behaviour
+def test_the_upper_end_that_is_shown_is_the_one_that_decides() -> None:
+    there = {metric: values[:5] for metric, values in BASE.items()}
+    first, later = (
+        judged(
+            blessed({metric: values[:pairs] for metric, values in there.items()}),
+            measured(columns(pairs, step=1.014)),
+            INTERLEAVED_PLAN,
+            stored=BASELINE,
+        )
+        for pairs in (3, 5)
+    )
+    assert (first.pass_confidence, later.pass_confidence) == (0.975, 0.995)
+    row = later.of(M.STEP_MS)
+    assert row is not None
+    assert row.high == pytest.approx(0.0208, abs=2e-4)  # 0.0184 at 97.5 %: within 2 %
+    assert row.outcome is Outcome.INCONCLUSIVE
+    assert "(99.5 %)" in interval_text(later)
 
 
 @pytest.mark.behaviour
