@@ -71,7 +71,7 @@ def as_x(metric: Metric, values: Floats, there: Columns) -> Floats:
     As the log of a ratio: scaling all times then changes no bit of what follows. NaN where the
     other side leaves nothing to compare with.
     """
-    is_log = SPECS[metric].basis is Basis.LOG
+    is_log = METRICS[metric].basis is Basis.LOG
     reference = there.get(metric if is_log else Metric.STEP_MS, np.array([math.nan]))
     with np.errstate(all="ignore"):
         middle = np.median(reference, axis=-1, keepdims=True)

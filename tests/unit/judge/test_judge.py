@@ -280,6 +280,21 @@ def test_a_stall_in_few_steps_is_a_loss_though_the_step_is_counted_to_its_cap(pl
     assert of({**now, M.STEP_MEAN_MS: [0.0] * 8}, plan).outcome is Outcome.REGRESSED
 
 
+def test_idle_time_of_some_runs_that_costs_nothing_is_not_laid_to_chance() -> None:
+    now: Columns = {**columns(8, kernel=0.94), M.GAP_MS: [1.0, 1.0, 1.0, 1.6, 1.0, 1.6, 1.0, 1.0]}
+    verdict = of(now, AB_PLAN)
+    rows = {row.metric: row for row in verdict.metrics}
+    assert (rows[M.GAP_MS].outcome, code(rows[M.GAP_MS])) == (Outcome.PASSED, "idle-costs-nothing")
+    assert not verdict.notes
+
+
+@pytest.mark.parametrize("plan", [AB_PLAN, INTERLEAVED_PLAN])
+def test_stalls_in_a_run_made_alone_cost_something_though_no_pair_has_them(plan: Plan) -> None:
+    alone = columns(2, step=1 + 0.2 / 13, mean=1 + 1 / 13, gap=0.75)
+    found = judged(BASELINE, measured(columns(5)), plan, stored=BASELINE, alone=measured(alone))
+    assert said(found) == (Outcome.INCONCLUSIVE, 8)
+
+
 def test_budgets_override_the_defaults() -> None:
     lost = columns(5, step=1.04)
     assert judged(BASELINE, measured(lost), budgets={M.STEP_MS: 0.2}).outcome is Outcome.PASSED
