@@ -206,6 +206,17 @@ def test_a_run_is_slow_by_its_copies_where_they_would_make_the_step_slow(
     assert said(found) == expected
 
 
+@pytest.mark.behaviour
+@pytest.mark.parametrize("longer", [0.3, 0.6])
+def test_copies_that_are_longer_in_some_runs_do_not_pass_behind_a_wide_budget_of_the_step(
+    longer: float,
+) -> None:
+    now: Columns = {**columns(5), M.H2D_MS: [0.9, 0.9, 0.9 + longer, 0.9, 0.9 + longer]}
+    there = blessed({**BASE, M.H2D_MS: [0.9] * 10}, occasions=5)
+    found = judged(there, measured(now), SCREEN_PLAN, budgets={M.STEP_MS: 0.2})
+    assert found.outcome is Outcome.INCONCLUSIVE
+
+
 def test_what_the_blessed_runs_lack_counts_as_nothing_in_an_ab_run() -> None:
     stored, alone = blessed({M.SYNCS: [1.0] * 5}), measured(columns(3))
     found = judged(BASELINE, measured(columns(5)), AB_PLAN, stored=stored, alone=alone)
