@@ -276,6 +276,8 @@ def look_at(
             costs_nothing = costs_nothing & one.passes & (longest < np.log1p(limit))
         within, passes = within | costs_nothing, passes | costs_nothing
     can_lose = ~within & ~found.lost_by_chance & (against.estimate > rule.least_loss)
+    if periods and not is_last:  # the next look may show that it costs nothing
+        can_lose &= ~np.all([one.within for one in periods], axis=0)
     if plan.stage is Stage.AB_RUN and runs < FEWEST_WITH_EXTREMES:
         can_lose &= ~extreme
     can_lose &= plan.fails and runs >= plan.fewest_to_fail

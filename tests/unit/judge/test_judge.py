@@ -291,6 +291,14 @@ def test_a_stall_in_few_steps_is_a_loss_though_the_step_is_counted_to_its_cap(pl
     assert of({**now, M.STEP_MEAN_MS: [0.0] * 8}, plan).outcome is Outcome.REGRESSED
 
 
+def test_idle_time_is_no_loss_at_a_look_where_the_step_is_within_its_budget() -> None:
+    steps = [10.08, 9.92, 10.0]  # shown to be less than 2 % longer at 97.5 %, not at 99.75 %
+    now = {**columns(3, kernel=0.92, gap=0.6), M.STEP_MS: steps, M.STEP_MEAN_MS: steps}
+    there = blessed({metric: values[:3] for metric, values in BASE.items()})
+    found = judged(there, measured(now), INTERLEAVED_PLAN)
+    assert said(found) == (Outcome.INCONCLUSIVE, 5)
+
+
 def test_idle_time_of_some_runs_that_costs_nothing_is_not_laid_to_chance() -> None:
     now: Columns = {**columns(8, kernel=0.94), M.GAP_MS: [1.0, 1.0, 1.0, 1.6, 1.0, 1.6, 1.0, 1.0]}
     verdict = of(now, AB_PLAN)
