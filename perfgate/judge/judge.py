@@ -245,7 +245,10 @@ def _notes_of(judged: Sequence[JudgedRow]) -> tuple[Note, ...]:
     slow = [
         one.look.slow
         for one in judged
-        if one.look is not None and one.row.outcome in PASSING and one.look.slow.candidate > 0
+        if one.look is not None
+        and one.row.outcome in PASSING
+        and one.look.slow.candidate > 0
+        and not one.look.costs_nothing
     ]
     if not slow:
         return ()
