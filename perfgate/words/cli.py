@@ -118,5 +118,11 @@ TEXT: Final[Rows] = {
         "",
         "Give {needed} as well, or leave it out.",
     ),
+    "out-is-capture": (
+        "{out:quote}: a capture is not written over",
+        "OUT, the file that is made, comes first",
+        "Name it: {command:raw} OUT",
+    ),
+    "trace-subjects": "It takes workloads, or one capture, and this is {words:list}",
     "explain-subjects": "It takes a workload, or two things to compare, and this is {words:list}",
 }

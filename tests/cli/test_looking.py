@@ -323,6 +323,8 @@ LFS = "version https://git-lfs.github.com/spec/v1\noid sha256:abc\nsize 12345\n"
     ("name", "text", "status"),
     [
         ("gone.sqlite", None, 14),
+        ("gone.nsys-rep", None, 14),
+        (f"{'x' * 300}.sqlite", None, 14),  # no name of a file
         ("workloads", None, 14),
         ("notes.txt", "hello\n", 14),
         ("lfs.sqlite", LFS, 14),
