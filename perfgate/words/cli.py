@@ -7,7 +7,10 @@ from typing import Final
 from perfgate.words.text import Rows
 
 _BLESS: Final = 'Make one: pytest --perfgate; perfgate bless --reason "..."'
-_TAKEN: Final = "It takes a baseline's file, a kept result, a capture, WORKLOAD or WORKLOAD:kept"
+_TAKEN: Final = (
+    "It takes a baseline's file, a kept result, a capture (.nsys-rep, .qdrep or .sqlite), WORKLOAD "
+    "or WORKLOAD:kept"
+)
 _LIST: Final = "See them all: pytest --perfgate --collect-only -q"
 _MEASURE: Final = "Measure first: pytest --perfgate"
 
