@@ -128,8 +128,19 @@ def inspect(capture: Path, *, step: str | None, warmup: int, as_json: bool) -> N
         show(sample_text(new_page(), samples, source=source, missing=timeline.missing))
 
 
+def _no_capture(context: click.Context, _argument: click.Parameter, out: Path) -> Path:
+    """What is written, and not what is looked at: who leaves it out names a capture in its
+    place."""
+    if out.name.endswith(CAPTURES):
+        raise usage("out-is-capture", out=str(out), command=context.command_path)
+    return out
+
+
+out_argument = click.argument("out", type=PATH, callback=_no_capture)
+
+
 @click.command()
-@click.argument("out", type=PATH)
+@out_argument
 @click.argument("workloads", nargs=-1)
 def page(out: Path, workloads: tuple[str, ...]) -> None:
     """Write a page with plots and timelines of each WORKLOAD's newest kept result (default: of
@@ -141,7 +152,7 @@ def page(out: Path, workloads: tuple[str, ...]) -> None:
 
 
 @click.command()
-@click.argument("out", type=PATH)
+@out_argument
 @click.argument("words", metavar="[WORKLOAD... | CAPTURE]", nargs=-1)
 def trace(out: Path, words: tuple[str, ...]) -> None:
     """Write a trace of each WORKLOAD's typical steps (default: of all), or of a whole CAPTURE.
@@ -149,9 +160,12 @@ def trace(out: Path, words: tuple[str, ...]) -> None:
     It opens in https://ui.perfetto.dev and in chrome://tracing. Of a workload it has one step of
     the baseline and one of the newest kept result, both from 0 on.
     """
+    captures = [word for word in words if word.endswith(CAPTURES)]
+    if captures and len(words) > 1:
+        raise usage("trace-subjects", words=words)
     with ExitStack() as held:
-        if len(words) == 1 and words[0].endswith(CAPTURES) and Path(words[0]).is_file():
-            text = capture_trace(opened(Path(words[0]), find_tool, held)[1])
+        if captures:
+            text = capture_trace(opened(Path(captures[0]), find_tool, held)[1])
         else:
             text = iter([steps_trace(Project.here().page(words))])
         _write("trace-unwritten", out, text)

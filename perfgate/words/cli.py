@@ -7,7 +7,10 @@ from typing import Final
 from perfgate.words.text import Rows
 
 _BLESS: Final = 'Make one: pytest --perfgate; perfgate bless --reason "..."'
-_TAKEN: Final = "It takes a baseline's file, a kept result, a capture, WORKLOAD or WORKLOAD:kept"
+_TAKEN: Final = (
+    "It takes a baseline's file, a kept result, a capture (.nsys-rep, .qdrep or .sqlite), WORKLOAD "
+    "or WORKLOAD:kept"
+)
 _LIST: Final = "See them all: pytest --perfgate --collect-only -q"
 _MEASURE: Final = "Measure first: pytest --perfgate"
 
@@ -118,5 +121,11 @@ TEXT: Final[Rows] = {
         "",
         "Give {needed} as well, or leave it out.",
     ),
+    "out-is-capture": (
+        "{out:quote}: a capture is not written over",
+        "OUT, the file that is made, comes first",
+        "Name it: {command:raw} OUT",
+    ),
+    "trace-subjects": "It takes workloads, or one capture, and this is {words:list}",
     "explain-subjects": "It takes a workload, or two things to compare, and this is {words:list}",
 }

@@ -7,6 +7,7 @@ import lzma
 from pathlib import Path
 from typing import Any
 
+import pytest
 from support import records
 from support.project import Project
 
@@ -43,6 +44,26 @@ def test_of_kept_results_without_captures_it_is_empty_and_of_none_it_is_refused(
     assert here.perfgate("trace", "out.json", "loop").status == 0
     assert events(here.root / "out.json") == []
     assert here.perfgate("trace", "nowhere/out.json").status == 23
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (("trace", "mine.sqlite"), 2),
+        (("trace", "mine.nsys-rep", "loop"), 2),
+        (("page", "mine.sqlite"), 2),
+        (("trace", "out.json", "mine.sqlite", "mine.sqlite"), 2),
+        (("trace", "out.json", "gone.sqlite"), 14),
+    ],
+)
+def test_a_capture_is_read_and_never_written_over(
+    here: Project, words: tuple[str, ...], status: int
+) -> None:
+    here.keep(records.result(of=here.declared()))
+    held = [here.write(name, "a capture") for name in ("mine.sqlite", "mine.nsys-rep")]
+    assert here.perfgate(*words).status == status
+    assert [path.read_text() for path in held] == ["a capture", "a capture"]
+    assert not (here.root / "out.json").exists()
 
 
 def test_a_gate_writes_one_where_it_is_asked_to(here: Project) -> None:
