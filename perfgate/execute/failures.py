@@ -141,7 +141,7 @@ def _why(end: RunEnd) -> Note | None:
             return None  # nsys never started it, or died: that is the capture's failure
         if any(NOT_THERE.search(line) for line in outcome.tail):
             return note("workload-not-in-process")
-        return _why_ended(outcome) or note("process-exited", status=0)
+        return _why_ended(outcome) or note("process-left")
     match worker_report.ending:
         case Ending.FINISHED:
             why = _why_ended(outcome)
@@ -167,6 +167,7 @@ def _data_ended(worker_report: WorkerReport) -> bool:
 _ADVICE: Final = {
     "data-ended": "advice-more-data",
     "called-exit": "advice-return",
+    "process-left": "advice-return",
     "skipped": "advice-skip-by-mark",
 }
 """What to do first, by why a workload failed, where that is known."""

@@ -191,6 +191,10 @@ _FAILURES: Final[Rows] = {
 _WHY: Final[Rows] = {
     "process-killed": "its process was killed by {signal}",
     "process-exited": "its process ended with exit status {status}",
+    "process-left": (
+        "its process ended with exit status 0 before the workload had returned (by os._exit, or "
+        "os.exec)"
+    ),
     "workload-not-in-process": (
         "its process found no workload of this name (what an installed plugin's option adds to "
         "names, as pytest-repeat's --count does, stays with the gate)"

@@ -49,7 +49,7 @@ def codes(notes: object) -> list[str]:
 
 WHY = [
     (of(ended(exit_status=1), worker_report(Ending.FAILED, RAISED)), "raised"),
-    (of(ended(exit_status=0)), "process-exited"),
+    (of(ended(exit_status=0)), "process-left"),
     (of(ended(exit_status=4, tail=("ERROR: not found: x",))), "workload-not-in-process"),
     (
         of(ended(exit_status=139, signal="SIGSEGV"), worker_report(Ending.FINISHED)),
