@@ -110,7 +110,10 @@ def refuse_uncaptured(end: RunEnd) -> None:
     if end.outcome.captures:
         return
     error = NsysCrashed if end.outcome.crashed else CaptureFailed
-    raise error("run-uncaptured", workload=end.workload.id, why=_problem(end), log=str(end.log))
+    workload, why = end.workload.id, _problem(end)
+    if not end.log.is_file():  # nothing was started
+        raise error("run-not-started", workload=workload, why=why)
+    raise error("run-uncaptured", workload=workload, why=why, log=str(end.log))
 
 
 def without_steps(missing: StepsNotFound, end: RunEnd) -> StepsNotFound:
