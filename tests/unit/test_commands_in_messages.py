@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import perfgate
+from perfgate.words.table import TEXT
 
 pytestmark = pytest.mark.behaviour
 
@@ -79,3 +80,12 @@ def test_each_command_in_a_message_ends_its_line() -> None:
         for one in glued(text)
     }
     assert not found, "\n".join(sorted(found))
+
+
+def test_what_another_message_says_to_do_ends_its_line_since_it_may_end_with_a_command() -> None:
+    found = {
+        code
+        for code, text in TEXT.items()
+        if re.search(r"\{\w+:(?:next|rest)\}[^\n]", text.next_step)
+    }
+    assert not found
