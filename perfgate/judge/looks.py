@@ -14,7 +14,7 @@ from perfgate.model.verdict import Stage
 PASS_CONFIDENCE: Final = 0.975
 """Of the upper bound that must lie below the budget: a loss of the budget passes 2.5 % of looks."""
 LATER_CONFIDENCE: Final = 0.995
-"""The same of an A/B run's looks but its first: so such a loss passes at most 4 % of A/B runs."""
+"""The same of all looks but the first in blocks: so such a loss passes at most 4 % of gates."""
 ALPHA: Final = 0.01
 """Of one gate, over its time metrics and looks, and by Holm over its workloads."""
 FEWEST_WITH_EXTREMES: Final = 5
@@ -90,13 +90,14 @@ AB_PLAN: Final = Plan(
     stage=Stage.AB_RUN,
     looks=(3, 5, 8, 12),
     fewest_to_pass=3,
-    later_confidence=LATER_CONFIDENCE,
     slow_chance=0.1,
     is_ab_run=True,
 )
 """Against fresh runs of the baseline's commit, made alternately with the candidate's; runs are
 pairs."""
-INTERLEAVED_PLAN: Final = replace(AB_PLAN, stage=Stage.BLOCKS, in_pairs=True, alone_runs=2)
+INTERLEAVED_PLAN: Final = replace(
+    AB_PLAN, stage=Stage.BLOCKS, in_pairs=True, alone_runs=2, later_confidence=LATER_CONFIDENCE
+)
 """In blocks of processes that are alive at once, where runs differ by more than `NOISY`."""
 NOISY: Final = 0.01
 """SD of kept step times, of both sides or the candidate's, from which an A/B run is in blocks."""

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from perfgate.judge.looks import AB_PLAN, SCREEN_PLAN, STORED_PLAN, Plan, step_down, still_sharing
+from perfgate.judge.looks import (
+    AB_PLAN,
+    INTERLEAVED_PLAN,
+    SCREEN_PLAN,
+    STORED_PLAN,
+    Plan,
+    step_down,
+    still_sharing,
+)
 
 
 @pytest.mark.parametrize(
@@ -36,11 +44,12 @@ def test_as_many_share_as_have_not_lost_yet(lost: int, sharing: int) -> None:
 @pytest.mark.parametrize(
     ("plan", "levels"),
     [
-        (AB_PLAN, [0.975, 0.995, 0.995, 0.995]),
+        (INTERLEAVED_PLAN, [0.975, 0.995, 0.995, 0.995]),
+        (AB_PLAN, [0.975] * 4),
         (STORED_PLAN, [0.975] * 3),
         (SCREEN_PLAN, [0.975] * 2),
     ],
     ids=lambda of: of.stage if isinstance(of, Plan) else None,
 )
-def test_later_looks_of_an_ab_run_pass_by_a_higher_bound(plan: Plan, levels: list[float]) -> None:
+def test_later_looks_in_blocks_pass_by_a_higher_bound(plan: Plan, levels: list[float]) -> None:
     assert [plan.pass_confidence(runs) for runs in plan.looks] == levels
