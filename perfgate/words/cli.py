@@ -111,7 +111,7 @@ TEXT: Final[Rows] = {
         ),
     ),
     # Words of a command that do not go together
-    "hold-invalid": "'{value}' is no budget: expected auto, or a percentage as in 8%",
+    "hold-invalid": "'{value}' is no budget: expected auto, or a fraction such as 0.08 or 8%",
     "options-contradict": ("{option} and {other} do not go together", "", "Leave one out."),
     "option-idle": (
         "{option} has no effect without {needed}",
