@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 import perfgate
+from perfgate.model.note import note
+from perfgate.words.say import message
 
 pytestmark = pytest.mark.behaviour
 
@@ -79,3 +81,10 @@ def test_each_command_in_a_message_ends_its_line() -> None:
         for one in glued(text)
     }
     assert not found, "\n".join(sorted(found))
+
+
+def test_nothing_follows_the_command_of_a_message_that_another_one_quotes() -> None:
+    missing = note("no-ranges", source="x.sqlite", step="step")
+    seen = (note("see-log", log="workload.log"),)
+    quoting = note("command-without-steps", workload="x", missing=missing, see=seen)
+    assert glued(message(quoting)) == []
