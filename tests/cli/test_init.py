@@ -204,7 +204,7 @@ def test_a_project_in_a_monorepo_gets_its_workflows_at_the_top(repository: Proje
     assert repository.perfgate("init", "--check").status == 0
 
 
-def test_another_project_of_a_repository_is_told_that_the_workflows_gate_the_first(
+def test_another_project_of_a_repository_hears_that_the_workflows_gate_the_first(
     repository: Project, snapshot: SnapshotAssertion
 ) -> None:
     for name in ("trän", "serve"):
