@@ -112,6 +112,11 @@ TEXT: Final[Rows] = {
     ),
     # Words of a command that do not go together
     "hold-invalid": "'{value}' is no budget: expected auto, or a fraction such as 0.08 or 8%",
+    "out-odd": (
+        "OUT is '{out}'",
+        "What is written comes first, and its name ends in {ending}",
+        "Begin with such a name.",
+    ),
     "options-contradict": ("{option} and {other} do not go together", "", "Leave one out."),
     "option-idle": (
         "{option} has no effect without {needed}",

@@ -45,6 +45,15 @@ def test_of_kept_results_without_captures_it_is_empty_and_of_none_it_is_refused(
     assert here.perfgate("trace", "nowhere/out.json").status == 23
 
 
+def test_a_capture_or_a_workload_alone_is_not_written_over(here: Project) -> None:
+    here.keep(records.result(of=here.declared()))
+    (here.root / "mlp.sqlite").write_bytes(b"a capture")
+    for out in ("mlp.sqlite", "loop"):
+        assert here.perfgate("trace", out).status == 2
+    assert (here.root / "mlp.sqlite").read_bytes() == b"a capture"
+    assert not (here.root / "loop").exists()
+
+
 def test_a_gate_writes_one_where_it_is_asked_to(here: Project) -> None:
     here.measures(*records.runs())
     assert here.pytest("--perfgate", "--perfgate-trace=out/trace.json").status == 1
