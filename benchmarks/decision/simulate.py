@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from benchmarks.decision.populations import MORE, POPULATIONS, Change, Population, Values, World
 from perfgate.judge.compare import Flags, Learnt, between_occasions
 from perfgate.judge.looks import INTERLEAVED_PLAN, SCREEN_PLAN, STORED_PLAN, Plan
-from perfgate.judge.outliers import keep
 from perfgate.judge.times import (
     SPECS,
     Look,
@@ -239,8 +238,8 @@ def learnt_of(blessed: Values, scenario: Scenario) -> dict[Metric, Learnt]:
         return {}
     found: dict[Metric, Learnt] = {}
     for metric in TIMES:
-        spec, x = SPECS[metric], as_x(metric, blessed[metric], blessed)
-        kept = keep((x,), prior_sd=spec.prior_sd, budget=spec.budget).flags[0]
+        x = as_x(metric, blessed[metric], blessed)
+        kept = TimeRule(metric=metric, budget=SPECS[metric].budget).keep(x).flags[0]
         shown = between_occasions(x, kept, runs)[0].reshape(-1, workloads)
         others = shown.sum(axis=-1, keepdims=True) - shown
         free = len(runs) - 1
@@ -363,7 +362,6 @@ def look(
         rule = TimeRule(
             metric=metric,
             budget=how.budgets.get(metric, SPECS[metric].budget),
-            step_budget=how.budgets.get(Metric.STEP_MS, SPECS[Metric.STEP_MS].budget),
             least_loss=least_loss(before, how.budgets) if metric is Metric.KERNEL_MS else 0.0,
             plan=plan,
             occasion_runs=how.occasion_runs,

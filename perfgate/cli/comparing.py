@@ -179,7 +179,8 @@ def _subjects(
     here: Project, a: str, b: str, step: str | None, held: ExitStack
 ) -> tuple[Subject, Subject]:
     if step is None and a.endswith(CAPTURES) != b.endswith(CAPTURES):
-        capture = a if a.endswith(CAPTURES) else b
+        capture, other = (a, b) if a.endswith(CAPTURES) else (b, a)
+        _subject(here, other, step, held)  # which has steps, if it is anything
         raise ConfigInvalid("capture-without-step", subject=capture)
     return _subject(here, a, step, held), _subject(here, b, step, held)
 

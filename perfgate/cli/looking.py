@@ -131,9 +131,9 @@ def inspect(capture: Path, *, step: str | None, warmup: int, as_json: bool) -> N
 def _ends_in(ending: str) -> Callable[[click.Context, click.Parameter, Path], Path]:
     """Refuse to write over what a name of another form may be: a workload, a capture, code."""
 
-    def checked(_context: click.Context, _argument: click.Parameter, out: Path) -> Path:
+    def checked(context: click.Context, _argument: click.Parameter, out: Path) -> Path:
         if out.suffix != ending:
-            raise usage("out-odd", out=str(out), ending=ending)
+            raise usage("out-odd", out=str(out), command=context.command_path, ending=ending)
         return out
 
     return checked
@@ -160,9 +160,12 @@ def trace(out: Path, words: tuple[str, ...]) -> None:
     It opens in https://ui.perfetto.dev and in chrome://tracing. Of a workload it has one step of
     the baseline and one of the newest kept result, both from 0 on.
     """
+    captures = [word for word in words if word.endswith(CAPTURES)]
+    if captures and len(words) > 1:
+        raise usage("trace-subjects", words=words)
     with ExitStack() as held:
-        if len(words) == 1 and words[0].endswith(CAPTURES) and Path(words[0]).is_file():
-            text = capture_trace(opened(Path(words[0]), find_tool, held)[1])
+        if captures:
+            text = capture_trace(opened(Path(captures[0]), find_tool, held)[1])
         else:
             text = iter([steps_trace(Project.here().page(words))])
         _write("trace-unwritten", out, text)

@@ -69,7 +69,8 @@ def attributions(
             Axis.COPY: _on_each(by_copy(row.metric, a, b), shared),
             Axis.CALL: by_call(row.metric, a, b),
         }
-        found += [_attribution(row, axis, parts, a, b) for axis, parts in by_axis.items() if parts]
+        made = [_attribution(row, axis, parts, a, b) for axis, parts in by_axis.items() if parts]
+        found += [one for one in made if one.parts or one.covers_all]
     return tuple(found)
 
 

@@ -15,7 +15,7 @@ from perfgate.explain.traces import incomparable
 from perfgate.model.baseline import Result
 from perfgate.model.comparison import Side
 from perfgate.model.diagnosis import Attribution
-from perfgate.model.metric import METRICS, Kind, Metric
+from perfgate.model.metric import METRICS, Basis, Kind, Metric
 from perfgate.model.note import Note, Severity, note, quoted
 from perfgate.model.sample import ProcessSample, Run, why_absent
 from perfgate.model.verdict import MetricVerdict, Verdict
@@ -96,20 +96,19 @@ def differences(a: Side, b: Side) -> tuple[MetricVerdict, ...]:
     known.
     """
     before, after = a.medians(), b.medians()
-    unlike = incomparable(a, b)
+    unlike, step_ms = incomparable(a, b), before.get(Metric.STEP_MS)
     rows: list[MetricVerdict] = []
     for metric, spec in METRICS.items():
         was, now = before.get(metric), after.get(metric)
         if was is None and now is None:
             continue
-        basis = None if spec.kind is Kind.COUNT else spec.basis
+        is_share = spec.basis is Basis.STEP
+        basis = None if spec.kind is Kind.COUNT or (is_share and not step_ms) else spec.basis
         row = MetricVerdict(metric=metric, outcome=None, baseline=was, now=now, basis=basis)
         if was is not None and now is not None and was != now and metric in unlike:
             row = row.model_copy(update={"note": note("not-comparable")})
         elif was is not None and now is not None:
-            row = row.model_copy(
-                update={"change": spec.change(was, now, step_ms=before.get(Metric.STEP_MS))}
-            )
+            row = row.model_copy(update={"change": spec.change(was, now, step_ms=step_ms)})
         rows.append(row)
     return tuple(rows)
 

@@ -176,17 +176,19 @@ def beyond_stored(before: SideSums, after: SideSums, *, occasions: Occasions) ->
     """Compare with stored runs, to fail: each side's own v without a prior (Welch 1947).
 
     tau as well as it is known. Degrees of freedom by Satterthwaite (1946), of tau those of
-    `Occasions`.
+    `Occasions`; no more than the candidate's own runs have, since few runs that happen to lie close
+    would else be taken at their word.
     """
     own, others = (np.maximum(side.variance, _FLOOR) / side.runs for side in (before, after))
+    most = np.maximum(after.runs - 1, _LEAST_DF)
     parts = (
         (own, np.maximum(before.runs - 1, _LEAST_DF)),
-        (others, np.maximum(after.runs - 1, _LEAST_DF)),
+        (others, most),
         (occasions.between, occasions.df),
     )
     total = own + others + occasions.between
     inverse = np.asarray(sum(np.square(part / total) / df for part, df in parts))
-    return Comparison(after.mean - before.mean, np.sqrt(total), 1 / inverse)
+    return Comparison(after.mean - before.mean, np.sqrt(total), np.minimum(1 / inverse, most))
 
 
 def occasions_of(

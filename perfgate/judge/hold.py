@@ -59,7 +59,7 @@ def holds(
 
     max(D, SE q): SE that of the last look, q the 97.5 % quantile of the noncentral t with the
     degrees of freedom of the baseline's own variance (within occasions, no prior) and noncentrality
-    t(0.975, df of the last look).
+    t(what the last look's upper bound is at, df of the last look).
 
     Args:
         baseline: what its runs differ by is taken for what runs will differ by.
@@ -112,7 +112,7 @@ def _smallest(rule: TimeRule, x: Floats, *, runs: int, of: tuple[int, int]) -> f
         squared = of_runs + tau
         tau_df = between.df + occasions - between.number
         df = 1 / ((of_runs / squared) ** 2 / max(own_df, PRIOR_DF) + (tau / squared) ** 2 / tau_df)
-    noncentral = float(special().stdtrit(df, PASS_CONFIDENCE))
+    noncentral = float(special().stdtrit(df, rule.plan.pass_confidence(runs)))
     quantile = float(special().nctdtrit(max(own_df, PRIOR_DF), noncentral, PASS_CONFIDENCE))
     return math.sqrt(squared) * quantile if math.isfinite(quantile) else math.inf
 
@@ -142,30 +142,22 @@ def may_screen(
 ) -> bool:
     """Whether the blessed runs themselves, were they made again, would pass the screen; `spread` is
     what other workloads say of occasions (`learn`)."""
-    found: dict[Metric, tuple[TimeRule, Floats]] = {}
+    there = columns(baseline.runs)
+    periods: tuple[Look, ...] = ()
     for metric in GATED_TIMES:
-        if (stored := stored_x(baseline, metric, budgets, SCREEN_PLAN)) is not None:
-            rule, x = stored
-            learnt = rule.learnt + spread.get(metric, Learnt())
-            found[metric] = replace(rule, learnt=learnt), x
-    for metric, (rule, x) in found.items():
-        is_idle = metric is Metric.GAP_MS and Metric.STEP_MS in found
-        periods = _periods(baseline, *found[Metric.STEP_MS]) if is_idle else ()
-        if not look_at(rule, (x, x), is_last=True, periods=periods).passes:
+        if (stored := stored_x(baseline, metric, budgets, SCREEN_PLAN)) is None:
+            continue
+        rule, x = stored
+        rule = replace(rule, learnt=rule.learnt + spread.get(metric, Learnt()))
+        is_idle = metric is Metric.GAP_MS
+        look = look_at(rule, (x, x), is_last=True, periods=periods if is_idle else ())
+        if not look.passes:
             return False
+        if metric is Metric.STEP_MS and Metric.STEP_MEAN_MS in there:
+            mean = as_x(Metric.STEP_MEAN_MS, there[Metric.STEP_MEAN_MS], there)
+            if is_usable(mean):
+                periods = look, look_at(rule, (mean, mean), is_last=True)
     return True
-
-
-def _periods(baseline: Baseline, rule: TimeRule, x: Floats) -> tuple[Look, ...]:
-    """What the blessed runs, made again, say of the step, and of its mean by the same rule; none
-    where the mean is not known."""
-    mean = columns(baseline.runs).get(Metric.STEP_MEAN_MS)
-    if mean is None:
-        return ()
-    of_mean = as_x(Metric.STEP_MS, mean, {Metric.STEP_MS: mean})
-    if not is_usable(of_mean):
-        return ()
-    return tuple(look_at(rule, (one, one), is_last=True) for one in (x, of_mean))
 
 
 def too_coarse(baseline: Baseline, budgets: Mapping[Metric, float]) -> float | None:

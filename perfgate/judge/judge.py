@@ -59,6 +59,7 @@ def judge(evidence: Evidence, policy: Policy, stage: Stage) -> Verdict:
         loss_level=level,
         loss_by=lost,
         loss_alpha=case.plan.alpha / (case.times * policy.workloads) if case.times else None,
+        pass_confidence=case.plan.pass_confidence(runs),
         dropped=tuple(drop for one in judged for drop in one.dropped),
         notes=_notes_of(judged),
         more=more,
@@ -244,7 +245,10 @@ def _notes_of(judged: Sequence[JudgedRow]) -> tuple[Note, ...]:
     slow = [
         one.look.slow
         for one in judged
-        if one.look is not None and one.row.outcome in PASSING and one.look.slow.candidate > 0
+        if one.look is not None
+        and one.row.outcome in PASSING
+        and one.look.slow.candidate > 0
+        and not one.look.costs_nothing
     ]
     if not slow:
         return ()

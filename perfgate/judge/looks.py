@@ -13,6 +13,8 @@ from perfgate.model.verdict import Stage
 
 PASS_CONFIDENCE: Final = 0.975
 """Of the upper bound that must lie below the budget: a loss of the budget passes 2.5 % of looks."""
+LATER_CONFIDENCE: Final = 0.995
+"""The same of an A/B run's looks but its first: so such a loss passes at most 4 % of A/B runs."""
 ALPHA: Final = 0.01
 """Of one gate, over its time metrics and looks, and by Holm over its workloads."""
 FEWEST_WITH_EXTREMES: Final = 5
@@ -32,6 +34,8 @@ class Plan:
     """Numbers of runs, or of pairs."""
     fewest_to_pass: int
     """Runs before which nothing passes."""
+    later_confidence: float = PASS_CONFIDENCE
+    """Of the upper bound at all looks but the first."""
     fails: bool = True
     """Whether a time metric can be called a loss here."""
     is_ab_run: bool = False
@@ -58,6 +62,10 @@ class Plan:
         """What one look may spend, to be shared by the gate's time metrics and workloads."""
         return ALPHA / len(self.looks)
 
+    def pass_confidence(self, runs: int) -> float:
+        """Of the upper bound that must lie below the budget, after so many runs."""
+        return PASS_CONFIDENCE if runs <= self.looks[0] else self.later_confidence
+
     def is_look(self, runs: int, *, first: int, most: int) -> bool:
         """Whether times are judged at so many runs, where `first` and `most` are a user's."""
         return runs == first or (runs > first and (runs in self.looks or runs >= most))
@@ -79,7 +87,12 @@ SCREEN_PLAN: Final = Plan(stage=Stage.SCREEN, looks=(3, 5), fewest_to_pass=5, fa
 STORED_PLAN: Final = Plan(stage=Stage.STORED, looks=(5, 8, 10), fewest_to_pass=5, slow_chance=0.3)
 """Against the stored baseline alone, where its commit cannot be run."""
 AB_PLAN: Final = Plan(
-    stage=Stage.AB_RUN, looks=(3, 5, 8, 12), fewest_to_pass=3, slow_chance=0.1, is_ab_run=True
+    stage=Stage.AB_RUN,
+    looks=(3, 5, 8, 12),
+    fewest_to_pass=3,
+    later_confidence=LATER_CONFIDENCE,
+    slow_chance=0.1,
+    is_ab_run=True,
 )
 """Against fresh runs of the baseline's commit, made alternately with the candidate's; runs are
 pairs."""

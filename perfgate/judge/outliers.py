@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +18,7 @@ from perfgate.judge.compare import PRIOR_DF, Flags, Floats, special
 Counts = NDArray[np.int64]
 
 _SCALES = 5.0
-BUDGETS: Final = 2.0
-"""So many budgets from its median a run is never extreme, or slow."""
+_BUDGETS = 2.0
 _MOST = 0.5
 """Of a side's runs, more than which must be near its median for the others to be outliers."""
 _CHANCE = 0.0025
@@ -52,7 +50,7 @@ def keep(sides: Sequence[Floats], *, prior_sd: float, budget: Floats | float) ->
     mad = 1.4826 * np.median(np.concatenate(away, axis=-1), axis=-1) * runs / (runs - 0.9 * groups)
     df = 0.4 * max(runs - groups, 1)
     scale = np.sqrt((PRIOR_DF * prior_sd**2 + df * np.square(mad)) / (PRIOR_DF + df))
-    threshold = np.maximum(_SCALES * scale, BUDGETS * np.asarray(budget))
+    threshold = np.maximum(_SCALES * scale, _BUDGETS * np.asarray(budget))
     near = [distance <= threshold[..., None] for distance in away]
     flags = tuple(flags | ~(np.mean(flags, axis=-1, keepdims=True) > _MOST) for flags in near)
     extreme = np.any([np.any(~one, axis=-1) for one in flags], axis=0)

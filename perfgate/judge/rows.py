@@ -11,7 +11,6 @@ import numpy as np
 from perfgate.judge.compare import Floats, Learnt, middle, special
 from perfgate.judge.counts import judge_count, places_of
 from perfgate.judge.evidence import Case
-from perfgate.judge.looks import PASS_CONFIDENCE
 from perfgate.judge.times import (
     SPECS,
     Columns,
@@ -121,15 +120,7 @@ def _judge_time(metric: Metric, now: Floats, case: Case, *, periods: Sequence[Lo
     sides = (as_x(metric, before, case.there), as_x(metric, now, case.there))
     if not is_usable(*sides):
         return JudgedRow(row=unjudged)
-    alone, screened = _alone(metric, case)
-    look = look_at(
-        rule,
-        sides,
-        is_last=case.plan.is_last(len(now), most=case.most),
-        alone=alone,
-        screened=screened,
-        periods=periods,
-    )
+    look = _look(metric, rule, sides, case, periods)
     names = ("baseline", "candidate")
     return JudgedRow(
         row=_row(rule, look, before, now),
@@ -159,16 +150,27 @@ def _looks_at_periods(judged: Sequence[JudgedRow], case: Case) -> tuple[Look, ..
     """What the runs say of the step, and of its mean by the same rule: a stall in few of the steps
     is idle time that only the mean shows. None where one of them is not known."""
     step = next((one.look for one in judged if one.row.metric is Metric.STEP_MS), None)
-    found = [run.value(Metric.STEP_MEAN_MS) for run in case.runs]
-    if step is None or Metric.STEP_MEAN_MS not in case.there or None in found:
+    metric = Metric.STEP_MEAN_MS
+    before = case.there.get(metric, np.array([math.nan]))
+    now = np.array([run.value(metric) for run in case.runs], dtype=np.float64)
+    sides = (as_x(metric, before, case.there), as_x(metric, now, case.there))
+    if step is None or not is_usable(*sides):
         return ()
-    there = {Metric.STEP_MS: case.there[Metric.STEP_MEAN_MS]}
-    now = np.array(found, dtype=np.float64)
-    sides = tuple(as_x(Metric.STEP_MS, side, there) for side in (there[Metric.STEP_MS], now))
-    if not is_usable(*sides):
-        return ()
-    is_last = case.plan.is_last(len(now), most=case.most)
-    return step, look_at(_rule(Metric.STEP_MS, case), (sides[0], sides[1]), is_last=is_last)
+    return step, _look(metric, _rule(Metric.STEP_MS, case), sides, case)
+
+
+def _look(
+    metric: Metric, rule: TimeRule, sides: Sides, case: Case, periods: Sequence[Look] = ()
+) -> Look:
+    alone, screened = _alone(metric, case)
+    return look_at(
+        rule,
+        sides,
+        is_last=case.plan.is_last(len(sides[1]), most=case.most),
+        alone=alone,
+        screened=screened,
+        periods=periods,
+    )
 
 
 def _alone(metric: Metric, case: Case) -> tuple[Sides | None, Sides | None]:
@@ -211,7 +213,7 @@ def _row(rule: TimeRule, look: Look, before: Floats, now: Floats) -> MetricVerdi
     low = high = None
     if not look.by_chance:
         low = rule.as_fraction(against.lower(1 - rule.loss_alpha))
-        high = rule.as_fraction(comparison.upper(PASS_CONFIDENCE))
+        high = rule.as_fraction(comparison.upper(rule.plan.pass_confidence(len(now))))
     budget, basis = rule.as_fraction(rule.limit), rule.spec.basis
     kept = look.compared.kept
     code = "time-changed" if basis is Basis.LOG else "share-changed"

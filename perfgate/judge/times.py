@@ -29,7 +29,7 @@ from perfgate.judge.compare import (
     with_stored,
 )
 from perfgate.judge.looks import FEWEST_WITH_EXTREMES, PASS_CONFIDENCE, STORED_PLAN, Plan
-from perfgate.judge.outliers import BUDGETS, Kept, Slow, keep, may_be_chance, slow_runs
+from perfgate.judge.outliers import Kept, Slow, keep, may_be_chance, slow_runs
 from perfgate.model.baseline import Baseline, BlessedRun
 from perfgate.model.metric import METRICS, Basis, Metric, TimeSpec, budget_of
 from perfgate.model.verdict import Stage
@@ -71,7 +71,7 @@ def as_x(metric: Metric, values: Floats, there: Columns) -> Floats:
     As the log of a ratio: scaling all times then changes no bit of what follows. NaN where the
     other side leaves nothing to compare with.
     """
-    is_log = SPECS[metric].basis is Basis.LOG
+    is_log = METRICS[metric].basis is Basis.LOG
     reference = there.get(metric if is_log else Metric.STEP_MS, np.array([math.nan]))
     with np.errstate(all="ignore"):
         middle = np.median(reference, axis=-1, keepdims=True)
@@ -91,8 +91,6 @@ class TimeRule:
     metric: Metric
     budget: float
     """A fraction in the metric's basis."""
-    step_budget: float = SPECS[Metric.STEP_MS].budget
-    """Of `step_ms`."""
     least_loss: Floats | float = 0.0
     """A loss of so much, as x, fails nobody."""
     plan: Plan = STORED_PLAN
@@ -124,16 +122,15 @@ class TimeRule:
         is_log = self.spec.basis is Basis.LOG
         return math.expm1(min(float(x), _FARTHEST_LOG)) if is_log else float(x)
 
-    def keep(self, *sides: Floats) -> Kept:
-        """Mark the runs to keep."""
-        return keep(sides, prior_sd=self.spec.prior_sd, budget=self.limit)
-
-    def slow(self, before: Floats, after: Floats, middle: Floats, threshold: Floats) -> Slow:
-        """Count the runs of either side above a middle by more than a threshold: by a part of the
-        step, by so much at least as would make the step itself slow."""
-        is_part = self.spec.basis is Basis.STEP
-        least = BUDGETS * self.step_budget if is_part else 0.0
-        return slow_runs(before, after, middle + np.maximum(threshold, least))
+    def keep(self, *sides: Floats, in_pairs: bool = False) -> Kept:
+        """Mark the runs to keep, or the differences of pairs: a part of the step is extreme, and
+        slow, by so much at least as makes a step so."""
+        spec, is_part = self.spec, self.spec.basis is Basis.STEP
+        return keep(
+            sides,
+            prior_sd=spec.block_sd if in_pairs else spec.prior_sd,
+            budget=np.maximum(self.limit, SPECS[Metric.STEP_MS].budget if is_part else 0.0),
+        )
 
     def occasions(self, before: Floats, kept: Flags) -> Occasions:
         """What occasions differ by, by the baseline's runs that are kept."""
@@ -167,7 +164,6 @@ def rule_of(
     return TimeRule(
         metric=metric,
         budget=budgets.get(metric, SPECS[metric].budget),
-        step_budget=budgets.get(Metric.STEP_MS, SPECS[Metric.STEP_MS].budget),
         least_loss=least_loss(there, budgets) if metric is Metric.KERNEL_MS else 0.0,
         plan=plan,
         occasion_runs=tuple(len(one.runs) for one in baseline.occasions) if baseline else (1,),
@@ -266,10 +262,10 @@ def look_at(
     slow, extreme, runs = found.slow, found.extreme, sides[1].shape[-1]
     if alone is not None:
         usual = np.median(alone[0], axis=-1)
-        slow = rule.slow(*alone, usual, rule.keep(*alone).threshold) + slow
+        slow = slow_runs(*alone, usual + rule.keep(*alone).threshold) + slow
     if screened is not None:
         extreme = extreme | rule.keep(*screened).any_extreme
-    within = comparison.upper(PASS_CONFIDENCE) < limit
+    within = comparison.upper(plan.pass_confidence(runs)) < limit
     too_good = found.gained_by_chance & (comparison.estimate < -limit)
     passes = within & slow.hides_nothing(chance=plan.slow_chance if is_last else None) & ~too_good
     costs_nothing = np.zeros_like(passes)
@@ -280,6 +276,8 @@ def look_at(
             costs_nothing = costs_nothing & one.passes & (longest < np.log1p(limit))
         within, passes = within | costs_nothing, passes | costs_nothing
     can_lose = ~within & ~found.lost_by_chance & (against.estimate > rule.least_loss)
+    if periods and not is_last:  # the next look may show that it costs nothing
+        can_lose &= ~np.all([one.within for one in periods], axis=0)
     if plan.stage is Stage.AB_RUN and runs < FEWEST_WITH_EXTREMES:
         can_lose &= ~extreme
     can_lose &= plan.fails and runs >= plan.fewest_to_fail
@@ -301,17 +299,17 @@ def look_at(
 
 def _pairs(rule: TimeRule, before: Floats, after: Floats) -> Compared:
     """Of pairs of blocks, of which nothing is dropped."""
-    differences, prior_sd = after - before, rule.spec.block_sd
-    comparison = in_blocks(differences, prior_sd=prior_sd)
+    differences = after - before
+    comparison = in_blocks(differences, prior_sd=rule.spec.block_sd)
     everything = np.ones_like(differences, dtype=np.bool_)
     nothing = np.zeros(differences.shape[:-1], dtype=np.bool_)
-    threshold = keep((differences,), prior_sd=prior_sd, budget=rule.limit).threshold
+    threshold = rule.keep(differences, in_pairs=True).threshold
     return Compared(
         comparison=comparison,
         against=comparison,
         kept=(everything, everything),
         extreme=nothing,
-        slow=rule.slow(-differences, differences, np.zeros_like(threshold), threshold),
+        slow=slow_runs(-differences, differences, threshold),
         lost_by_chance=nothing,
         gained_by_chance=nothing,
         run_sd=comparison.standard_error * np.sqrt(differences.shape[-1]),
@@ -338,7 +336,7 @@ def _runs(rule: TimeRule, before: Floats, after: Floats) -> Compared:
         against=against,
         kept=kept,
         extreme=found.any_extreme,
-        slow=rule.slow(before, after, np.median(before, axis=-1), found.threshold),
+        slow=slow_runs(before, after, np.median(before, axis=-1) + found.threshold),
         lost_by_chance=may_be_chance(before, after, kept, between=between),
         gained_by_chance=may_be_chance(after, before, (kept[1], kept[0]), between=between),
         run_sd=np.sqrt(np.maximum(other.variance, variance_of(one, other)[0])),

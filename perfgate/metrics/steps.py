@@ -33,6 +33,8 @@ turns."""
 MOST_LEFT_OUT: Final = 0.05
 """Share of the steps' time that may lie between perfgate's own where other ranges begin: else it is
 microseconds."""
+_AS_SHOWN: Final = (("\\ ", " "), ("\\\n", "\\n"), ("\\\t", "\\t"))
+"""What re.escape makes of white space, and what can be copied from a message."""
 MOST_STEP_NAMES: Final = 40
 """Names of steps that are kept; more of them are no names but values."""
 
@@ -450,7 +452,10 @@ def _likely(ranges: Ranges, rule: _Rule) -> tuple[str, ...]:
         if text in OWN_RANGES:
             continue
         pieces = NUMBER.split(text) if rule.is_pattern else ()
-        asked = r"\d+".join(re.escape(piece).replace(r"\ ", " ") for piece in pieces) or text
+        asked = r"\d+".join(map(re.escape, pieces))
+        for escaped, written in _AS_SHOWN:
+            asked = asked.replace(escaped, written)
+        asked = asked or text
         before = total[asked]
         total[asked] = before[0] + count, before[1] + ns
     near = difflib.get_close_matches(rule.step, total, n=SUGGESTIONS, cutoff=NEAR)

@@ -67,7 +67,8 @@ class MetricVerdict(Worded):
     """Ends of what decides: a loss is shown where `low` is above 0, and a pass where `high` is
     below the budget.
 
-    `low` is the bound at `Verdict.loss_alpha`, `high` that at 97.5 %, both one-sided.
+    `low` is the bound at `Verdict.loss_alpha`, `high` that at `Verdict.pass_confidence`, both
+    one-sided.
     """
     standard_error: float | None = None
     """Of the change, in `basis`: of its logarithm where that is relative."""
@@ -196,6 +197,8 @@ class Verdict(Worded):
     """What a time metric's p-value may be at most to show a loss: it sets `low` of each row. None
     where nothing is shown.
     """
+    pass_confidence: float = 0.975
+    """Of `high` of each row."""
     drift: Drift | None = Field(default=None, validation_alias=AliasChoices("drift", "creep"))
     dropped: tuple[Dropped, ...] = ()
     where_notes: Mapping[Metric, Note] = {}

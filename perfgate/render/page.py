@@ -87,7 +87,7 @@ class Page:
 
     def prose(self, text: str, *, label: str = "", indent: int = 2, style: str = "") -> None:
         """Write a text wrapped at the width, with a label to its left; of an empty one nothing."""
-        lead = label.ljust(LABEL) if label else ""
+        lead = f"{label} ".ljust(LABEL) if label else ""
         room = self.width - indent - len(lead)
         for part in (part for line in lines(text) for part in self.wrapped(line, room)):
             self.line(Text(lead, "dim"), Text(part, style), indent=indent)

@@ -25,7 +25,7 @@ from perfgate.render.samples import (
     ranges_table,
 )
 from perfgate.render.text import share_rows
-from perfgate.render.verdict import metric_cells, shares
+from perfgate.render.verdict import is_count, metric_cells, shares
 from perfgate.words import numbers, say
 from perfgate.words.escape import LONGEST_NAME, one_line
 from perfgate.words.numbers import listed, plural
@@ -133,7 +133,7 @@ def difference_table(page: Page, rows: Sequence[MetricVerdict], *, titles: tuple
     cells: list[Row] = []
     for row in rows:
         one = metric_cells(row)
-        change = row.reason or one.change or _one_sided(row, titles)
+        change = row.reason or one.change or _in_its_unit(row) or _one_sided(row, titles)
         cells.append((row.metric.value, one.before, one.now, change))
         cells += share_rows(one, shares(rows, row.metric), blanks=1)
     page.table(("metric", *(f">{title}" for title in titles), "change"), cells)
@@ -156,6 +156,13 @@ def unlike_lines(page: Page, a: Side, b: Side, warnings: Sequence[Note]) -> None
     """Write what makes two measurements incomparable, and the warnings that say more of it."""
     texts = (*unlike(a, b), *map(say.message, warnings))
     page.facts(*(("not alike", text) for text in texts), style="yellow")
+
+
+def _in_its_unit(row: MetricVerdict) -> str:
+    """The difference of a time that is no share of anything: of what was 0, or without a step."""
+    if row.baseline is None or row.now is None or is_count(row):
+        return ""
+    return f"{numbers.difference(row.metric, row.now - row.baseline)} {METRICS[row.metric].unit}"
 
 
 def _one_sided(row: MetricVerdict, titles: tuple[str, str]) -> str:

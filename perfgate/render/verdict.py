@@ -193,10 +193,10 @@ def interval_text(verdict: Verdict) -> str:
     """Say what the ends of an interval are: the bounds that decide, with their levels."""
     if verdict.loss_alpha is None:
         return "[ ]: interval"
-    level = f"{100 * (1 - verdict.loss_alpha):.4g} %"
+    loss, passed = (f"{100 * of:.4g} %" for of in (1 - verdict.loss_alpha, verdict.pass_confidence))
     return (
-        f"[ ]: a loss is shown where the lower end ({level}) is above 0, a pass where the upper "
-        "end (97.5 %) is below the budget"
+        f"[ ]: a loss is shown where the lower end ({loss}) is above 0, a pass where the upper "
+        f"end ({passed}) is below the budget"
     )
 
 

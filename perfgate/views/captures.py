@@ -10,9 +10,6 @@ from pathlib import Path
 from statistics import median
 
 from perfgate.model.baseline import Baseline, BlessedRun, Result
-from perfgate.model.errors import (
-    CaptureUnreadable,
-)
 from perfgate.model.metric import Metric
 from perfgate.model.sample import Run
 from perfgate.model.timeline import Timeline
@@ -51,10 +48,6 @@ def opened(path: Path, find_tool: FindTool, held: ExitStack) -> tuple[Path, Time
         CaptureUnreadable: it is no capture.
         PerfgateError: no nsys is there to export it.
     """
-    if not path.is_file():
-        raise CaptureUnreadable(
-            "capture-is-folder" if path.is_dir() else "capture-missing", path=str(path)
-        )
     if path.suffix not in REPORTS:
         return path, read(path)
     # Before nsys is looked for: a pointer to a capture is none, with nsys or without.

@@ -7,7 +7,10 @@ from typing import Final
 from perfgate.words.text import Rows
 
 _BLESS: Final = 'Make one: pytest --perfgate; perfgate bless --reason "..."'
-_TAKEN: Final = "It takes a baseline's file, a kept result, a capture, WORKLOAD or WORKLOAD:kept"
+_TAKEN: Final = (
+    "It takes a baseline's file, a kept result, a capture (.nsys-rep, .qdrep or .sqlite), WORKLOAD "
+    "or WORKLOAD:kept"
+)
 _LIST: Final = "See them all: pytest --perfgate --collect-only -q"
 _MEASURE: Final = "Measure first: pytest --perfgate"
 
@@ -113,9 +116,9 @@ TEXT: Final[Rows] = {
     # Words of a command that do not go together
     "hold-invalid": "'{value}' is no budget: expected auto, or a fraction such as 0.08 or 8%",
     "out-odd": (
-        "OUT is '{out}'",
-        "What is written comes first, and its name ends in {ending}",
-        "Begin with such a name.",
+        "{out:quote}: it is not written over",
+        "OUT, the file that is made, comes first, and its name ends in {ending}",
+        "Name it: {command:raw} OUT{ending}",
     ),
     "options-contradict": ("{option} and {other} do not go together", "", "Leave one out."),
     "option-idle": (
@@ -123,5 +126,6 @@ TEXT: Final[Rows] = {
         "",
         "Give {needed} as well, or leave it out.",
     ),
+    "trace-subjects": "It takes workloads, or one capture, and this is {words:list}",
     "explain-subjects": "It takes a workload, or two things to compare, and this is {words:list}",
 }

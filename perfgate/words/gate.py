@@ -180,7 +180,7 @@ _NEXT_TO_VERDICT: Final[Rows] = {
     "blessed-runs-differ": (
         "blessed runs on this machine differ too much for stored times to settle it"
     ),
-    "straight-to-ab-run": "Skipped the quick check: {why}",
+    "straight-to-ab-run": "The quick check does not count: {why}",
     "in-blocks": (
         "In blocks: both sides took turns of a few steps on one CPU core, where steps take another "
         "time than alone; each block is compared with the other side's before and after it"

@@ -37,16 +37,6 @@ _SIDES: Final[Rows] = {
         "",
         "Give it a file that can be written.",
     ),
-    "capture-missing": (
-        "{path:quote}: there is no such file",
-        "It takes a .nsys-rep, .qdrep or .sqlite file",
-        "Check the path.",
-    ),
-    "capture-is-folder": (
-        "{path:quote}: this is a folder",
-        "It takes a .nsys-rep, .qdrep or .sqlite file",
-        "Check the path.",
-    ),
     "result-without-runs": (
         "{workload}: the result in {folder:quote} has no run: {outcome}, {why}",
         "What is compared was measured",

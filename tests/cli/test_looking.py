@@ -179,6 +179,9 @@ def test_a_file_that_is_nothing_known_is_said_to_be_there(here: Project, command
     here.write("notes.txt", "hello\n")
     codes, status = refused(here, command, "loop", "notes.txt")
     assert ("subject-foreign" in codes, status) == (True, 14)
+    # Nor has it steps next to a capture, which is known by how its name ends.
+    codes, status = refused(here, command, "mlp.sqlite", "notes.txt")
+    assert ("subject-foreign" in codes, status) == (True, 14)
 
 
 @pytest.mark.parametrize(
@@ -323,6 +326,8 @@ LFS = "version https://git-lfs.github.com/spec/v1\noid sha256:abc\nsize 12345\n"
     ("name", "text", "status"),
     [
         ("gone.sqlite", None, 14),
+        ("gone.nsys-rep", None, 14),
+        (f"{'x' * 300}.sqlite", None, 14),  # no name of a file
         ("workloads", None, 14),
         ("notes.txt", "hello\n", 14),
         ("lfs.sqlite", LFS, 14),

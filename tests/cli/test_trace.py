@@ -7,6 +7,7 @@ import lzma
 from pathlib import Path
 from typing import Any
 
+import pytest
 from support import records
 from support.project import Project
 
@@ -45,13 +46,25 @@ def test_of_kept_results_without_captures_it_is_empty_and_of_none_it_is_refused(
     assert here.perfgate("trace", "nowhere/out.json").status == 23
 
 
-def test_a_capture_or_a_workload_alone_is_not_written_over(here: Project) -> None:
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (("trace", "mine.sqlite"), 2),
+        (("trace", "mine.nsys-rep", "loop"), 2),
+        (("page", "mine.sqlite"), 2),
+        (("trace", "loop"), 2),
+        (("trace", "out.json", "mine.sqlite", "mine.sqlite"), 2),
+        (("trace", "out.json", "gone.sqlite"), 14),
+    ],
+)
+def test_a_capture_is_read_and_never_written_over(
+    here: Project, words: tuple[str, ...], status: int
+) -> None:
     here.keep(records.result(of=here.declared()))
-    (here.root / "mlp.sqlite").write_bytes(b"a capture")
-    for out in ("mlp.sqlite", "loop"):
-        assert here.perfgate("trace", out).status == 2
-    assert (here.root / "mlp.sqlite").read_bytes() == b"a capture"
-    assert not (here.root / "loop").exists()
+    held = [here.write(name, "a capture") for name in ("mine.sqlite", "mine.nsys-rep")]
+    assert here.perfgate(*words).status == status
+    assert [path.read_text() for path in held] == ["a capture", "a capture"]
+    assert not any((here.root / name).exists() for name in ("out.json", "loop"))
 
 
 def test_a_gate_writes_one_where_it_is_asked_to(here: Project) -> None:

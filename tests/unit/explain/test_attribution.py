@@ -265,6 +265,12 @@ def test_other_copies_and_memsets_are_named_by_kind(metric: Metric) -> None:
     assert found.covers_all is (metric is not M.STEP_MS)
 
 
+@pytest.mark.parametrize("step", [M.STEP_MS, M.STEP_MEAN_MS])
+def test_copies_that_are_as_they_were_say_nothing_of_a_step(step: Metric) -> None:
+    side = Breakdown(copies=(copied("pinned", 1, direction="Device-to-Host"),))
+    assert attributions(side, side, moved(step, 4.0, 6.0)) == ()
+
+
 def test_synchronising_calls_are_named_with_their_range() -> None:
     call = SyncSample(call="cudaStreamSynchronize", range="loss_log", count=1, cpu_ms=2.0)
     found = attributions(Breakdown(), Breakdown(syncs=(call,)), moved(M.SYNCS, 0, 1))

@@ -50,7 +50,7 @@ def held(
 
 def test_pairs_hold_what_the_noncentral_t_of_the_blessed_runs_says() -> None:
     error = 0.02 * np.sqrt(2 / 12)
-    quantile = stats.nct.ppf(0.975, 4, stats.t.ppf(0.975, 22))
+    quantile = stats.nct.ppf(0.975, 4, stats.t.ppf(0.995, 22))
     assert held(steps(0.02), PAIRS) == pytest.approx(np.expm1(error * quantile), rel=1e-3)
 
 

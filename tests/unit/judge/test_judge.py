@@ -24,6 +24,7 @@ from perfgate.model.outcome import Outcome
 from perfgate.model.sample import NO_NCCL, ProcessSample, Run
 from perfgate.model.settings import Policy
 from perfgate.model.verdict import MetricVerdict, Stage, Verdict
+from perfgate.render.verdict import interval_text
 from perfgate.words import say
 
 M = Metric
@@ -144,6 +145,26 @@ def test_a_slow_process_of_the_screen_lets_an_ab_run_pass_at_its_last_look() -> 
 
 
 @pytest.mark.behaviour
+def test_the_upper_end_that_is_shown_is_the_one_that_decides() -> None:
+    there = {metric: values[:5] for metric, values in BASE.items()}
+    first, later = (
+        judged(
+            blessed({metric: values[:pairs] for metric, values in there.items()}),
+            measured(columns(pairs, step=1.014)),
+            INTERLEAVED_PLAN,
+            stored=BASELINE,
+        )
+        for pairs in (3, 5)
+    )
+    assert (first.pass_confidence, later.pass_confidence) == (0.975, 0.995)
+    row = later.of(M.STEP_MS)
+    assert row is not None
+    assert row.high == pytest.approx(0.0208, abs=2e-4)  # 0.0184 at 97.5 %: within 2 %
+    assert later.outcome is not Outcome.PASSED
+    assert "(99.5 %)" in interval_text(later)
+
+
+@pytest.mark.behaviour
 def test_a_step_twice_as_long_is_slower_however_much_its_runs_differ() -> None:
     """Seen on an H100: a loop that had lost its loader's workers."""
     there = blessed({M.STEP_MS: [12.295, 12.312, 12.332, 12.311, 12.297, 12.295]})
@@ -204,6 +225,17 @@ def test_a_run_is_slow_by_its_copies_where_they_would_make_the_step_slow(
         alone_there=measured(runs(1)),
     )
     assert said(found) == expected
+
+
+@pytest.mark.behaviour
+@pytest.mark.parametrize("longer", [0.3, 0.6])
+def test_copies_that_are_longer_in_some_runs_do_not_pass_behind_a_wide_budget_of_the_step(
+    longer: float,
+) -> None:
+    now: Columns = {**columns(5), M.H2D_MS: [0.9, 0.9, 0.9 + longer, 0.9, 0.9 + longer]}
+    there = blessed({**BASE, M.H2D_MS: [0.9] * 10}, occasions=5)
+    found = judged(there, measured(now), SCREEN_PLAN, budgets={M.STEP_MS: 0.2})
+    assert found.outcome is Outcome.INCONCLUSIVE
 
 
 def test_what_the_blessed_runs_lack_counts_as_nothing_in_an_ab_run() -> None:
@@ -278,6 +310,29 @@ def test_a_stall_in_few_steps_is_a_loss_though_the_step_is_counted_to_its_cap(pl
     assert of(unknown, plan).outcome is Outcome.REGRESSED
     # Nor does a mean that nothing can be compared with say that it costs nothing.
     assert of({**now, M.STEP_MEAN_MS: [0.0] * 8}, plan).outcome is Outcome.REGRESSED
+
+
+def test_idle_time_is_no_loss_at_a_look_where_the_step_is_within_its_budget() -> None:
+    steps = [10.08, 9.92, 10.0]  # shown to be less than 2 % longer at 97.5 %, not at 99.75 %
+    now = {**columns(3, kernel=0.92, gap=0.6), M.STEP_MS: steps, M.STEP_MEAN_MS: steps}
+    there = blessed({metric: values[:3] for metric, values in BASE.items()})
+    found = judged(there, measured(now), INTERLEAVED_PLAN)
+    assert said(found) == (Outcome.INCONCLUSIVE, 5)
+
+
+def test_idle_time_of_some_runs_that_costs_nothing_is_not_laid_to_chance() -> None:
+    now: Columns = {**columns(8, kernel=0.94), M.GAP_MS: [1.0, 1.0, 1.0, 1.6, 1.0, 1.6, 1.0, 1.0]}
+    verdict = of(now, AB_PLAN)
+    rows = {row.metric: row for row in verdict.metrics}
+    assert (rows[M.GAP_MS].outcome, code(rows[M.GAP_MS])) == (Outcome.PASSED, "idle-costs-nothing")
+    assert not verdict.notes
+
+
+@pytest.mark.parametrize("plan", [AB_PLAN, INTERLEAVED_PLAN])
+def test_stalls_in_a_run_made_alone_cost_something_though_no_pair_has_them(plan: Plan) -> None:
+    alone = columns(2, step=1 + 0.2 / 13, mean=1 + 1 / 13, gap=0.75)
+    found = judged(BASELINE, measured(columns(5)), plan, stored=BASELINE, alone=measured(alone))
+    assert said(found) == (Outcome.INCONCLUSIVE, 8)
 
 
 def test_budgets_override_the_defaults() -> None:

@@ -1,10 +1,10 @@
-"""The error that the workloads of one gate share, by Holm's step-down."""
+"""What each look may spend, and what the workloads of one gate share, by Holm's step-down."""
 
 from __future__ import annotations
 
 import pytest
 
-from perfgate.judge.looks import step_down, still_sharing
+from perfgate.judge.looks import AB_PLAN, SCREEN_PLAN, STORED_PLAN, Plan, step_down, still_sharing
 
 
 @pytest.mark.parametrize(
@@ -31,3 +31,16 @@ def test_each_loss_leaves_more_to_spend_for_the_next(
 @pytest.mark.parametrize(("lost", "sharing"), [(0, 4), (1, 3), (3, 1), (4, 1)])
 def test_as_many_share_as_have_not_lost_yet(lost: int, sharing: int) -> None:
     assert still_sharing(lost, workloads=4) == sharing
+
+
+@pytest.mark.parametrize(
+    ("plan", "levels"),
+    [
+        (AB_PLAN, [0.975, 0.995, 0.995, 0.995]),
+        (STORED_PLAN, [0.975] * 3),
+        (SCREEN_PLAN, [0.975] * 2),
+    ],
+    ids=lambda of: of.stage if isinstance(of, Plan) else None,
+)
+def test_later_looks_of_an_ab_run_pass_by_a_higher_bound(plan: Plan, levels: list[float]) -> None:
+    assert [plan.pass_confidence(runs) for runs in plan.looks] == levels

@@ -11,6 +11,7 @@ from perfgate.metrics.steps import StepSpans, find_steps
 from perfgate.model.errors import ConfigInvalid, StepsNotFound
 from perfgate.model.timeline import Timeline
 from perfgate.model.workload import START_RANGE, WARMUP_RANGE
+from perfgate.words.say import filled
 
 
 def found(
@@ -223,6 +224,15 @@ def test_what_may_be_meant_comes_first_what_was_misspelt_then_the_most_frequent(
         assert found_likely == likely
         (sample,) = measure(timeline, step=likely[0], is_pattern=True, steps=3)
         assert sample.steps == 3
+
+
+@pytest.mark.parametrize("name", ["two words", "a\ttab", "two\nlines", "\x1b[31mred", "a\\b-#&~"])
+def test_what_may_be_meant_is_a_pattern_of_that_name_as_it_is_shown(name: str) -> None:
+    timeline = build(ranges=[Range(start=9 * n, end=9 * n + 8, name=name) for n in range(5)])
+    with pytest.raises(StepsNotFound) as raised:
+        measure(timeline, step="other", is_pattern=True)
+    (shown,) = filled("{likely:list,}", raised.value.fields).splitlines()
+    assert measure(timeline, step=shown, is_pattern=True)[0].steps == 5
 
 
 def open_steps() -> Timeline:

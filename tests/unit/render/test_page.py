@@ -15,6 +15,12 @@ def test_prose_is_wrapped_under_its_label_and_a_number_stays_with_its_unit() -> 
     assert shown.text == f"  where       {'x' * 63}\n              3.1 % of two\n"
 
 
+def test_a_label_of_any_length_stands_apart_from_what_it_is_of() -> None:
+    shown = page()
+    shown.facts((f"GPU {'5' * 36}", "NVIDIA H200"))
+    assert shown.text == f"  GPU {'5' * 36} NVIDIA H200\n"
+
+
 def test_lines_of_a_traceback_stay_lines_and_a_command_is_never_wrapped() -> None:
     shown = page()
     command = f"perfgate bless {'x' * 100} --reason '...'"

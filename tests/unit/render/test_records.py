@@ -126,6 +126,19 @@ def test_comparison_says_what_a_side_lacks_and_what_cannot_be_compared(
     assert comparison_text(page, found, captures=(False, False)) == snapshot
 
 
+def test_windows_without_steps_differ_in_ms_and_not_in_points_of_a_step() -> None:
+    a, b = (
+        side_of_samples(name, [records.process({Metric.GAP_MS: gap, Metric.H2D_MS: 8.4})])
+        for name, gap in (("a", 54.5), ("b", 74.5))
+    )
+    found = ComparedSides(a=a, b=b, rows=differences(a, b))
+    shown = comparison_text(Page(width=80, colour=False), found, captures=(False, False))
+    assert [line.split() for line in shown.splitlines()[-2:]] == [
+        ["gap_ms", "54.50", "74.50", "+20.00", "ms"],
+        ["h2d_ms", "8.400", "8.400", "0", "%"],
+    ]
+
+
 def test_hostile_text_in_a_baseline_stays_text() -> None:
     hostile = records.baseline(name="[red]\x1b[2J", reason="a\x1b[2J\n[bold]b")
     text = baseline_text(Page(width=80, colour=False), hostile)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
@@ -123,6 +124,8 @@ def refusing_damage(path: Path) -> Iterator[None]:
 def check_capture(path: Path) -> bytes:
     """The first bytes of a capture. Raises CaptureUnreadable for what is certainly none."""
     try:
+        if path.is_fifo():  # of which opening may wait for ever, and nothing can be read twice
+            raise OSError(errno.ESPIPE, os.strerror(errno.ESPIPE))
         with path.open("rb") as file:
             head = file.read(len(_LFS_POINTER))
     except OSError as error:

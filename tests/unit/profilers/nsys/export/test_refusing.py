@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -17,9 +18,11 @@ KERNEL = "CUPTI_ACTIVITY_KIND_KERNEL"
 MEMSET = "CUPTI_ACTIVITY_KIND_MEMSET"
 
 
-def test_what_is_not_there_and_a_folder(tmp_path: Path) -> None:
+def test_what_is_not_there_a_folder_and_a_pipe(tmp_path: Path) -> None:
     assert refusal(tmp_path)[0] == "capture-unopened"
     assert refusal(tmp_path / "none.sqlite")[0] == "capture-unopened"
+    os.mkfifo(tmp_path / "pipe.sqlite")
+    assert refusal(tmp_path / "pipe.sqlite")[0] == "capture-unopened"
 
 
 @pytest.mark.parametrize(
