@@ -110,7 +110,10 @@ def refuse_uncaptured(end: RunEnd) -> None:
     if end.outcome.captures:
         return
     error = NsysCrashed if end.outcome.crashed else CaptureFailed
-    raise error("run-uncaptured", workload=end.workload.id, why=_problem(end), log=str(end.log))
+    workload, why = end.workload.id, _problem(end)
+    if not end.log.is_file():  # nothing was started
+        raise error("run-not-started", workload=workload, why=why)
+    raise error("run-uncaptured", workload=workload, why=why, log=str(end.log))
 
 
 def without_steps(missing: StepsNotFound, end: RunEnd) -> StepsNotFound:
@@ -141,7 +144,7 @@ def _why(end: RunEnd) -> Note | None:
             return None  # nsys never started it, or died: that is the capture's failure
         if any(NOT_THERE.search(line) for line in outcome.tail):
             return note("workload-not-in-process")
-        return _why_ended(outcome) or note("process-exited", status=0)
+        return _why_ended(outcome) or note("process-left")
     match worker_report.ending:
         case Ending.FINISHED:
             why = _why_ended(outcome)
@@ -167,6 +170,7 @@ def _data_ended(worker_report: WorkerReport) -> bool:
 _ADVICE: Final = {
     "data-ended": "advice-more-data",
     "called-exit": "advice-return",
+    "process-left": "advice-return",
     "skipped": "advice-skip-by-mark",
 }
 """What to do first, by why a workload failed, where that is known."""

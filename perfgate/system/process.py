@@ -20,9 +20,10 @@ from perfgate.model.order import RUN_COOKIE
 from perfgate.system.ending import end_all, new_mark, processes_of
 
 WRAPPED_LINES: Final = 4
-"""Over so many lines a text is cleaned as one, however it comes."""
-LONGEST_LINE: Final = 1 << 16
-"""Bytes after which a line without an end is cut, so that no output can fill the memory."""
+"""So many lines are held back, since those to come may go on with what stands in them."""
+LONGEST_LINE: Final = 1 << 14
+"""Bytes after which a line without an end is cut, so that no output can fill the memory, nor take
+long to be cleaned."""
 HEAD_BYTES: Final = 2_000_000
 TAIL_BYTES: Final = 2_000_000
 """How much of the beginning and of the end of a program's output is kept in its log."""
@@ -116,9 +117,9 @@ def run_process(
 
 
 class _Record:
-    """What a program writes, cleaned however its lines come: what is wrapped over the last few may
-    go on in those to come. Of very much the first and the last lines are kept in its log, and
-    between them how much was left out."""
+    """What a program writes, cleaned however its lines come: what goes over the last few may go on
+    in those to come. Of very much the first and the last lines are kept in its log, and between
+    them how much was left out."""
 
     def __init__(self, log: BinaryIO, heard: Listening) -> None:
         self._log, self._heard = log, heard
@@ -132,9 +133,7 @@ class _Record:
     def take(self, lines: Sequence[str], *, are_last: bool = False) -> None:
         """Take further lines; keep, and pass on, those that no later one can change."""
         self._held += lines
-        cut = len(self._held) if are_last or self._heard.clean is str else self._cut()
-        done, self._held = self._held[:cut], self._held[cut:]
-        for line in self._cleaned(done):
+        for line in self._parted(ends=are_last or self._heard.clean is str):
             self._keep(line)
             if self._heard.on_line is not None:
                 self._heard.on_line(line)
@@ -149,15 +148,19 @@ class _Record:
             self._log.write(note.encode())
         self._log.writelines(self._tail)
 
-    def _cut(self) -> int:
-        """Where the lines can be parted so that cleaning each part by itself is cleaning the whole;
-        0 if nowhere."""
-        held = self._held
+    def _parted(self, *, ends: bool) -> list[str]:
+        """Take off what is held so many lines that cleaning each part by itself is cleaning the
+        whole, and return them clean: all where it ends, none if it cannot be parted."""
+        held, whole = self._held, self._cleaned(self._held)
+        if ends:
+            self._held = []
+            return whole
         for cut in range(len(held) - WRAPPED_LINES, max(0, len(held) - 4 * WRAPPED_LINES), -1):
-            before, after = held[max(0, cut - WRAPPED_LINES) : cut], held[cut:]
-            if self._cleaned(before) + self._cleaned(after) == self._cleaned(before + after):
-                return cut
-        return 0
+            done, rest = self._cleaned(held[:cut]), self._cleaned(held[cut:])
+            if done + rest == whole:
+                self._held = held[cut:]
+                return done
+        return []
 
     def _cleaned(self, lines: Sequence[str]) -> list[str]:
         return self._heard.clean("\n".join(lines)).split("\n") if lines else []

@@ -67,7 +67,7 @@ TEXT: Final[Rows] = {
     "captures-without-steps": (
         "{missing}",
         "",
-        "{missing:rest} Without --step two captures are compared as whole windows.",
+        "{missing:rest}\nWithout --step two captures are compared as whole windows.",
     ),
     "capture-without-step": (
         "{subject:quote}: without --step, a capture is measured as one window",

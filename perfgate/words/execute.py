@@ -120,7 +120,7 @@ _FAILURES: Final[Rows] = {
         ),
         "",
         (
-            "A thread or a child process that it started may still run: make it a daemon, or "
+            "A thread, a child process or what atexit holds may still run: make it a daemon, or "
             "end it behind the loop. {see:sentences}"
         ),
     ),
@@ -148,13 +148,13 @@ _FAILURES: Final[Rows] = {
         "The window must hold the warm-up and all measured steps",
         (
             "Set a longer delay or duration, if the first step began after it. In the window: "
-            "{missing}. {missing:rest} {see:sentences}"
+            "{missing}. {missing:rest}\n{see:sentences}"
         ),
     ),
     "command-without-steps": (
         "{workload}: {missing}",
         "",
-        "{missing:rest} It may also have ended before its first step. {see:sentences}",
+        "{missing:rest}\nIt may also have ended before its first step. {see:sentences}",
     ),
     "see-log": "See {log:quote}",
     "output-tail": "Last lines of its output:\n{lines:lines}",
@@ -191,6 +191,10 @@ _FAILURES: Final[Rows] = {
 _WHY: Final[Rows] = {
     "process-killed": "its process was killed by {signal}",
     "process-exited": "its process ended with exit status {status}",
+    "process-left": (
+        "its process ended with exit status 0 before the workload had returned (by os._exit, or "
+        "os.exec)"
+    ),
     "workload-not-in-process": (
         "its process found no workload of this name (what an installed plugin's option adds to "
         "names, as pytest-repeat's --count does, stays with the gate)"

@@ -188,9 +188,9 @@ NOT_FOUND: Final[Rows] = {
         "Each step is one NVTX range",
         (
             "A process that is forked and does not exec is not recorded: take the steps in the "
-            "first one, or spawn it. perfgate doctor tells whether nsys hears its NVTX. See that "
-            "the loop draws a range around each step, and that what starts its process hands its "
-            "own environment on (`env=` and `env -i` do not)."
+            "first one, or spawn it. See that the loop draws a range around each step, that what "
+            "starts its process hands its own environment on (`env=` and `env -i` do not), and "
+            "that nsys hears its NVTX: perfgate doctor"
         ),
     ),
     "no-own-ranges": (

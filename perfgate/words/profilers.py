@@ -87,6 +87,11 @@ _RUNS: Final[Rows] = {
         "",
         "{why:next}\nSee {log:quote}, and run: perfgate doctor",
     ),
+    "run-not-started": (
+        "{workload}: {why}",
+        "",
+        "{why:next}\nIf that does not help, run: perfgate doctor",
+    ),
     "run-folder-unusable": (
         "nsys could not be run in {folder:quote} ({reason:quote})",
         "",

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 import perfgate
-from perfgate.model.note import note
-from perfgate.words.say import message
+from perfgate.words.table import TEXT
 
 pytestmark = pytest.mark.behaviour
 
@@ -83,8 +82,10 @@ def test_each_command_in_a_message_ends_its_line() -> None:
     assert not found, "\n".join(sorted(found))
 
 
-def test_nothing_follows_the_command_of_a_message_that_another_one_quotes() -> None:
-    missing = note("no-ranges", source="x.sqlite", step="step")
-    seen = (note("see-log", log="workload.log"),)
-    quoting = note("command-without-steps", workload="x", missing=missing, see=seen)
-    assert glued(message(quoting)) == []
+def test_what_another_message_says_to_do_ends_its_line_since_it_may_end_with_a_command() -> None:
+    found = {
+        code
+        for code, text in TEXT.items()
+        if re.search(r"\{\w+:(?:next|rest)\}[^\n]", text.next_step)
+    }
+    assert not found

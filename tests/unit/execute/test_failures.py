@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 from support import records
 from support.runs import LOG, command, ended, worker_report
@@ -49,7 +52,7 @@ def codes(notes: object) -> list[str]:
 
 WHY = [
     (of(ended(exit_status=1), worker_report(Ending.FAILED, RAISED)), "raised"),
-    (of(ended(exit_status=0)), "process-exited"),
+    (of(ended(exit_status=0)), "process-left"),
     (of(ended(exit_status=4, tail=("ERROR: not found: x",))), "workload-not-in-process"),
     (
         of(ended(exit_status=139, signal="SIGSEGV"), worker_report(Ending.FINISHED)),
@@ -121,12 +124,20 @@ def test_a_workload_that_did_well_is_no_failure(one: RunEnd) -> None:
     refuse_failed(one)
 
 
-def test_a_run_without_a_capture_is_nsys_fault() -> None:
+def test_a_run_without_a_capture_is_nsys_fault_and_names_the_log_that_it_left(
+    tmp_path: Path,
+) -> None:
     refuse_uncaptured(of(ended()))
     for crashed, error in ((False, CaptureFailed), (True, NsysCrashed)):
+        one = replace(of(ended(captures=(), crashed=crashed)), log=tmp_path / f"{crashed}.log")
         with pytest.raises(error) as failed:
-            refuse_uncaptured(of(ended(captures=(), crashed=crashed)))
+            refuse_uncaptured(one)
+        assert failed.value.code == "run-not-started"
+        one.log.touch()
+        with pytest.raises(error) as failed:
+            refuse_uncaptured(one)
         assert failed.value.code == "run-uncaptured"
+        assert failed.value.fields["log"] == str(one.log)
 
 
 def test_a_command_without_a_step_may_have_ended_before_it_or_its_window_may_have() -> None:

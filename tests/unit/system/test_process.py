@@ -17,6 +17,7 @@ import pytest
 from support.processes import is_alive
 
 from perfgate.model.order import RUN_COOKIE
+from perfgate.model.secrets import Cleaner
 from perfgate.system import ending, gate_process
 from perfgate.system.ending import abandoned, adopting, end_marked, new_mark, processes_of
 from perfgate.system.gate_process import run_to_end
@@ -377,3 +378,44 @@ def test_what_is_wrapped_over_lines_is_cleaned_however_late_the_next_line_comes(
     )
     assert seen == ["a", "hidden", *"bcdefg"]
     assert (tmp_path / "log").read_text().split() == seen
+
+
+def test_what_goes_over_many_lines_is_cleaned_where_they_come_one_by_one(tmp_path: Path) -> None:
+    program = """
+import time
+print("-----BEGIN RSA PRIVATE KEY-----")
+for line in range(30):
+    print(f"{line:02d}MIIEpAIBAAKCAQEA", flush=True)
+    time.sleep(0.01)
+print("-----END RSA PRIVATE KEY-----", *range(30), sep="\\n")
+"""
+    seen: list[str] = []
+    run_process(
+        (sys.executable, "-c", program),
+        cwd=tmp_path,
+        env=os.environ,
+        log=tmp_path / "log",
+        timeout_s=30,
+        listening=Listening(on_line=seen.append, clean=Cleaner().clean),
+    )
+    assert seen == ["[hidden: secret]", *map(str, range(30))]
+    assert (tmp_path / "log").read_text().splitlines() == seen
+
+
+def test_output_without_line_ends_is_not_cleaned_over_and_over(tmp_path: Path) -> None:
+    cleaned = 0
+
+    def clean(text: str) -> str:
+        nonlocal cleaned
+        cleaned += len(text)
+        return text
+
+    run_process(
+        (sys.executable, "-c", "print('x' * 2_000_000, end='')"),
+        cwd=tmp_path,
+        env=os.environ,
+        log=tmp_path / "log",
+        timeout_s=30,
+        listening=Listening(clean=clean),
+    )
+    assert cleaned < 6 * 2_000_000
