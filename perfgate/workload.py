@@ -94,10 +94,7 @@ def workload(
             `warmup` of less than 10 is.
     """
     if bare is not None:
-        raise TypeError(
-            f"@workload on {getattr(bare, '__name__', repr(bare))}: used without parentheses. "
-            "Write @workload() or @workload(steps=30, warmup=10)."
-        )
+        raise TypeError(f"@workload{_misused(bare)}. Write @workload(steps=30, warmup=10).")
     if steps != "auto":
         _check_int("steps", steps, minimum=3)
     _check_int("warmup", warmup, minimum=0)
@@ -219,6 +216,11 @@ def _replaced_by(function: Callable[..., object]) -> int | None:
         return None
     # One def that is executed twice makes a workload under a name of its own, as a rule.
     return before.co_firstlineno if before.co_firstlineno != code.co_firstlineno else None
+
+
+def _misused(given: object) -> str:
+    name = getattr(given, "__name__", None)
+    return f" on {name}: used without parentheses" if name else f": {given!r} is of no name"
 
 
 def _check_int(name: str, value: object, *, minimum: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
@@ -128,19 +128,19 @@ def inspect(capture: Path, *, step: str | None, warmup: int, as_json: bool) -> N
         show(sample_text(new_page(), samples, source=source, missing=timeline.missing))
 
 
-def _no_capture(context: click.Context, _argument: click.Parameter, out: Path) -> Path:
-    """What is written, and not what is looked at: who leaves it out names a capture in its
-    place."""
-    if out.name.endswith(CAPTURES):
-        raise usage("out-is-capture", out=str(out), command=context.command_path)
-    return out
+def _ends_in(ending: str) -> Callable[[click.Context, click.Parameter, Path], Path]:
+    """Refuse to write over what a name of another form may be: a workload, a capture, code."""
 
+    def checked(context: click.Context, _argument: click.Parameter, out: Path) -> Path:
+        if out.suffix != ending:
+            raise usage("out-odd", out=str(out), command=context.command_path, ending=ending)
+        return out
 
-out_argument = click.argument("out", type=PATH, callback=_no_capture)
+    return checked
 
 
 @click.command()
-@out_argument
+@click.argument("out", type=PATH, callback=_ends_in(".html"))
 @click.argument("workloads", nargs=-1)
 def page(out: Path, workloads: tuple[str, ...]) -> None:
     """Write a page with plots and timelines of each WORKLOAD's newest kept result (default: of
@@ -152,7 +152,7 @@ def page(out: Path, workloads: tuple[str, ...]) -> None:
 
 
 @click.command()
-@out_argument
+@click.argument("out", type=PATH, callback=_ends_in(".json"))
 @click.argument("words", metavar="[WORKLOAD... | CAPTURE]", nargs=-1)
 def trace(out: Path, words: tuple[str, ...]) -> None:
     """Write a trace of each WORKLOAD's typical steps (default: of all), or of a whole CAPTURE.

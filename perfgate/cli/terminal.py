@@ -15,6 +15,7 @@ import click
 
 from perfgate.model.errors import PerfgateError
 from perfgate.model.note import Note, Value
+from perfgate.model.pyproject import FRACTION
 from perfgate.model.secrets import Cleaner
 from perfgate.words import escape, say
 
@@ -77,7 +78,7 @@ def _hold(_context: click.Context, _option: click.Parameter, word: str | None) -
     if word == AUTO:
         return AUTO
     try:
-        fraction = float(word.removesuffix("%")) / 100
+        fraction = FRACTION.validate_python(word)
     except ValueError:
         fraction = math.nan
     if not 0 < fraction < 1:

@@ -8,21 +8,22 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from perfgate.model.errors import ConfigInvalid
 from perfgate.model.options import OPTIONS
 from perfgate.model.pyproject import load_settings
+from perfgate.model.settings import wrong
 from perfgate.system import git
 
 INPUT: Final = "PERFGATE_INPUT_"
 DEFAULT_NAME: Final = "perfgate"
 """Of a gate, and of its artifact."""
-_FORMS: Final[Mapping[str, str]] = {
-    "name": r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}",
-    "machine": r"[a-z0-9][a-z0-9.-]{0,99}",
-    "shard": r"[0-9]{1,4}/[0-9]{1,4}",
-    "captures": "true|false",
+_FORMS: Final[Mapping[str, tuple[str, str]]] = {
+    "name": (r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", "expects-name"),
+    "machine": (r"[a-z0-9][a-z0-9.-]{0,99}", "expects-machine"),
+    "shard": (r"[0-9]{1,4}/[0-9]{1,4}", "expects-shard"),
+    "captures": ("true|false", "expects-boolean"),
 }
-"""By input, what it may be, as a regular expression; what others are is left to the gate."""
+"""By input, what it may be, as a regular expression and in words; what others are is left to the
+gate."""
 
 _OPTIONS: Final = {one.action_input: one for one in OPTIONS if one.action_input is not None}
 """By input, the option of pytest that it becomes."""
@@ -56,11 +57,13 @@ class Inputs:
         budgets = tuple(every.pop("budgets", "").split())
         for line in workloads:
             if line.startswith("-"):
-                raise ConfigInvalid("action-input-odd", input="workloads", value=line)
+                raise wrong("input workloads", line, "expects-node")
         for name, value in every.items():
-            is_branch = name != "baseline-branch" or git.is_branch(value)
-            if not is_branch or not re.fullmatch(_FORMS.get(name, r"(?s:.*)"), value):
-                raise ConfigInvalid("action-input-odd", input=name, value=value)
+            if name == "baseline-branch" and not git.is_branch(value):
+                raise wrong(f"input {name}", value, "expects-branch")
+            form, expects = _FORMS.get(name, (r"(?s:.*)", ""))
+            if not re.fullmatch(form, value):
+                raise wrong(f"input {name}", value, expects)
         return cls(given={"name": DEFAULT_NAME, **every}, workloads=workloads, budgets=budgets)
 
     @property

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from perfgate.init.project import InstalledTool, ProjectFacts
 from perfgate.init.scaffold import GPU, File, FileState
-from perfgate.model.note import note
+from perfgate.model.note import Severity, note
 from perfgate.words.escape import escape
 from perfgate.words.say import fact, message
 
@@ -33,11 +33,11 @@ def check_text(
 ) -> str:
     """Show of each file whether it is up to date."""
     lines = [*_title(project, tool), *_rows([one.state.value for one in files], files), ""]
-    for one in project.notes:
-        if one.code == "origin-unknown":
-            lines += message(one).splitlines()
-    found = note("scaffold-lacks", files=len(files), lacking=lacking)
-    lines += message(found if lacking else note("scaffold-complete")).splitlines()
+    found = [one for one in project.notes if one.severity is Severity.WARN]
+    if lacking:
+        found.append(note("scaffold-lacks", files=len(files), lacking=lacking))
+    for one in found or [note("scaffold-complete")]:
+        lines += message(one).splitlines()
     return _printable(lines)
 
 

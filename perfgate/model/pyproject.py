@@ -26,7 +26,8 @@ from perfgate.model.settings import (
 
 TABLE: Final = "[tool.perfgate]"
 _PLACE: Final = f"pyproject.toml {TABLE}"
-_FRACTION: Final = TypeAdapter[float](Budget)
+FRACTION: Final = TypeAdapter[float](Budget)
+"""Reads a budget that was typed."""
 MISSPELT: Final = 0.85
 """From this likeness on (`difflib`), the name of another table is ours, misspelt."""
 NOT_FOR_BASELINES: Final = frozenset({".git", ".perfgate"})
@@ -191,7 +192,7 @@ def budgets_of_options(given: object) -> dict[Metric, float]:
     for text in given if isinstance(given, Sequence) else ():
         metric, _, fraction = str(text).partition("=")
         try:
-            found[metric.strip()] = _FRACTION.validate_python(fraction.strip())
+            found[metric.strip()] = FRACTION.validate_python(fraction.strip())
         except ValueError:
             raise wrong(place, str(text), "expects-budget") from None
     check_budgets(found, place=place)

@@ -114,17 +114,17 @@ TEXT: Final[Rows] = {
         ),
     ),
     # Words of a command that do not go together
-    "hold-invalid": "'{value}' is no budget: expected auto, or a percentage as in 8%",
+    "hold-invalid": "'{value}' is no budget: expected auto, or a fraction such as 0.08 or 8%",
+    "out-odd": (
+        "{out:quote}: it is not written over",
+        "OUT, the file that is made, comes first, and its name ends in {ending}",
+        "Name it: {command:raw} OUT{ending}",
+    ),
     "options-contradict": ("{option} and {other} do not go together", "", "Leave one out."),
     "option-idle": (
         "{option} has no effect without {needed}",
         "",
         "Give {needed} as well, or leave it out.",
-    ),
-    "out-is-capture": (
-        "{out:quote}: a capture is not written over",
-        "OUT, the file that is made, comes first",
-        "Name it: {command:raw} OUT",
     ),
     "trace-subjects": "It takes workloads, or one capture, and this is {words:list}",
     "explain-subjects": "It takes a workload, or two things to compare, and this is {words:list}",

@@ -9,7 +9,6 @@ from perfgate.words.text import Rows
 _ASKED_AGAIN: Final = "It was asked again where that can do no harm"
 _AGAIN: Final = "Run the job again; https://www.githubstatus.com/ lists failures."
 _MISSING: Final = "See perfgate's workflows for how a job of GitHub Actions calls it."
-_CORRECT: Final = "Correct it in the workflow."
 _START: Final = "Start the workflow again."
 _DESK: Final = "Bless at a desk, by `perfgate bless`."
 _UPLOADS: Final = "See what the gate's job has uploaded."
@@ -39,11 +38,11 @@ TEXT: Final[Rows] = {
         "It asks GitHub by means of PyGithub",
         'Install what the extra github brings: pip install "PyGithub>=2.10"',
     ),
-    "action-input-odd": (
-        "input {input}: {value} is nothing that it can be",
-        "docs/reference.md says what each input takes",
-        _CORRECT,
-    ),
+    "expects-name": "letters, digits, dots, _ and -, 100 of them at most",
+    "expects-machine": "the name of a folder of baselines, such as nvidia-h200 or no-gpu",
+    "expects-shard": "I/N: the I-th, from 1, of N parts",
+    "expects-node": "a path, or a node id of pytest's",
+    "expects-branch": "the name of a branch",
     "folder-not-emptied": (
         "{folder}: cannot be emptied ({reason})",
         "What lies there could be taken for this gate's",

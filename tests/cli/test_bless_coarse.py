@@ -101,7 +101,7 @@ def test_what_cannot_be_held_is_said_and_written_only_at_ones_word(project: Proj
     )
 
 
-@pytest.mark.parametrize("hold", ["0%", "100%", "-3", "wide", "nan"])
+@pytest.mark.parametrize("hold", ["0%", "100%", "-3", "8", "wide", "nan"])
 def test_what_is_no_budget_is_refused(project: Project, hold: str) -> None:
     gated(project, ROUGH)
     assert project.perfgate(*BLESS, "--hold", hold).status == 2
@@ -109,7 +109,9 @@ def test_what_is_no_budget_is_refused(project: Project, hold: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("hold", "budget"), [((), 0.0), (("--hold", "60%"), 0.6)], ids=["budget", "held"]
+    ("hold", "budget"),
+    [((), 0.0), (("--hold", "60%"), 0.6), (("--hold", "0.6"), 0.6)],
+    ids=["budget", "held", "as a fraction"],
 )
 def test_a_gate_is_held_to_what_is_written(
     project: Project, hold: tuple[str, ...], budget: float

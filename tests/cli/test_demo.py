@@ -51,7 +51,7 @@ def test_the_unchanged_loop_passes_and_the_regression_is_caught_where_it_is(
     assert said[-1] == snapshot
 
 
-@pytest.mark.parametrize("page", ["bless.md", "first-workload.md"])
+@pytest.mark.parametrize("page", ["bless.md", "first-workload.md", "red-gate.md"])
 def test_what_the_pages_quote_of_the_demo_is_what_it_prints(page: str) -> None:
     said: list[str] = []
     play(said.append, Screen(width=120, colour=False))

@@ -204,6 +204,25 @@ def test_a_project_in_a_monorepo_gets_its_workflows_at_the_top(repository: Proje
     assert repository.perfgate("init", "--check").status == 0
 
 
+def test_another_project_of_a_repository_hears_that_the_workflows_gate_the_first(
+    repository: Project, snapshot: SnapshotAssertion
+) -> None:
+    for name in ("trän", "serve"):
+        repository.write(f"{name}/pyproject.toml", "[tool.pytest.ini_options]\n")
+    repository.patch.chdir(repository.root / "trän")
+    assert "other-gated" not in repository.perfgate("init").codes
+    assert "other-gated" not in repository.perfgate("init").codes
+    repository.patch.chdir(repository.root / "serve")
+    assert "other-gated" in repository.perfgate("init").codes
+    seen = repository.perfgate("init", "--check")
+    assert seen.status == 0
+    assert seen.out.split("\n\n")[2] == snapshot
+    repository.perfgate("init", "--force")
+    assert "other-gated" not in repository.perfgate("init").codes
+    repository.patch.chdir(repository.root)
+    assert "other-gated" in repository.perfgate("init").codes
+
+
 def broken_settings(project: Project) -> None:
     project.write("pyproject.toml", "[project\n")
 

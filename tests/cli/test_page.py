@@ -27,6 +27,8 @@ def test_a_page_is_written_of_the_newest_kept_results(here: Project) -> None:
         (["out.html", "other"], "result-unknown", 20),
         (["lop.html", "lop"], "result-misspelt", 20),
         (["nowhere/out.html"], "page-unwritten", 23),
+        (["loop"], "out-odd", 2),
+        (["workloads/loops.py"], "out-odd", 2),
     ],
 )
 def test_what_cannot_be_shown_or_written_is_said(

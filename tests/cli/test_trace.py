@@ -52,6 +52,7 @@ def test_of_kept_results_without_captures_it_is_empty_and_of_none_it_is_refused(
         (("trace", "mine.sqlite"), 2),
         (("trace", "mine.nsys-rep", "loop"), 2),
         (("page", "mine.sqlite"), 2),
+        (("trace", "loop"), 2),
         (("trace", "out.json", "mine.sqlite", "mine.sqlite"), 2),
         (("trace", "out.json", "gone.sqlite"), 14),
     ],
@@ -63,7 +64,7 @@ def test_a_capture_is_read_and_never_written_over(
     held = [here.write(name, "a capture") for name in ("mine.sqlite", "mine.nsys-rep")]
     assert here.perfgate(*words).status == status
     assert [path.read_text() for path in held] == ["a capture", "a capture"]
-    assert not (here.root / "out.json").exists()
+    assert not any((here.root / name).exists() for name in ("out.json", "loop"))
 
 
 def test_a_gate_writes_one_where_it_is_asked_to(here: Project) -> None:

@@ -14,7 +14,7 @@ from perfgate.github.context import base_branch
 from perfgate.github.inputs import Inputs
 from perfgate.github.job import Job, is_scrubbed
 from perfgate.model.errors import ConfigInvalid, RepositoryUnreadable, StoreFailed
-from perfgate.model.note import Severity
+from perfgate.model.note import Note, Severity, noted
 from perfgate.model.order import RUN_COOKIE
 from perfgate.system import git
 
@@ -57,19 +57,22 @@ def test_every_input_becomes_its_own_option() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
+    ("name", "value", "expected"),
     [
-        ("WORKLOADS", "--perfgate-new=allow"),
-        ("CAPTURES", "yes"),
-        ("NAME", "a/b"),
-        ("MACHINE", "NVIDIA H200"),
-        ("SHARD", "1 of 2"),
-        ("BASELINE_BRANCH", "-x"),
+        ("WORKLOADS", "--perfgate-new=allow", "expects-node"),
+        ("CAPTURES", "yes", "expects-boolean"),
+        ("NAME", "a/b", "expects-name"),
+        ("MACHINE", "NVIDIA H200", "expects-machine"),
+        ("SHARD", "1 of 2", "expects-shard"),
+        ("BASELINE_BRANCH", "-x", "expects-branch"),
     ],
 )
-def test_an_input_that_is_none_is_refused(name: str, value: str) -> None:
-    with pytest.raises(ConfigInvalid):
+def test_an_input_that_is_none_is_refused(name: str, value: str, expected: str) -> None:
+    with pytest.raises(ConfigInvalid) as refused:
         Inputs.from_env({f"PERFGATE_INPUT_{name}": value})
+    said = noted(refused.value).fields["expected"]
+    assert isinstance(said, Note)
+    assert said.code == expected
 
 
 def test_a_gate_is_marked_and_keeps_its_environment() -> None:
