@@ -65,6 +65,7 @@ def compare(a: str, b: str, *, step: str | None) -> None:
     .sqlite), or the name of a workload: its baseline, or with `:kept` behind it, its newest kept
     result. `perfgate explain A B` says where they differ.
     """
+    _check_step(step, a, b)
     with ExitStack() as held:
         found = compared(*_subjects(Project.here(), a, b, step, held))
     captures = a.endswith(CAPTURES), b.endswith(CAPTURES)
@@ -113,6 +114,7 @@ def explain(
     """
     if ncu and (len(words) != 1 or words[0].endswith(CAPTURES)):
         raise usage("option-idle", option="--ncu", needed="one workload")
+    _check_step(step, *words)
     here = Project.here()
     verdict: Verdict | None = None
     with ExitStack() as held:
@@ -173,6 +175,12 @@ def _probed(here: Project, name: str, a: Subject, b: Subject, *, most: int, full
 
 def _note(line: str) -> None:
     show(f"perfgate: {escape.line(line)}", err=True)
+
+
+def _check_step(step: str | None, *words: str) -> None:
+    """Refuse a name of steps where no capture is asked about: all else has its own steps."""
+    if step is not None and not any(word.endswith(CAPTURES) for word in words):
+        raise usage("option-idle", option="--step", needed="a capture")
 
 
 def _subjects(

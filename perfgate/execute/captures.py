@@ -3,7 +3,7 @@ wrong with them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -121,8 +121,14 @@ def notes_of(
     workload: Workload, machine: Machine, processes: Sequence[ProcessSample]
 ) -> tuple[Note, ...]:
     """What is wrong with the steps that a run's captures show, and what they cannot show."""
-    lost = [_lost(workload, one) for one in processes if one.steps != workload.steps]
-    return (*lost, *_gpu_unseen(machine, processes), *_unshown_warmup(workload))
+    found = [_lost(workload, one) for one in processes if one.steps != workload.steps]
+    if machine.gpus and not any(Metric.GAP_MS in process.values for process in processes):
+        why = next((process.absent.get(Metric.KERNEL_MS) for process in processes), None)
+        found.append(note("gpu-unseen", Severity.INVALID, why=why or note("launched-nothing")))
+    if workload.steps is not None and workload.steps < FEWEST_STEPS:
+        steps = workload.steps
+        found.append(note("warmup-unshown", Severity.WARN, fewest=FEWEST_STEPS, steps=steps))
+    return tuple(found)
 
 
 def _lost(workload: Workload, process: ProcessSample) -> Note:
@@ -144,17 +150,3 @@ def _lost(workload: Workload, process: ProcessSample) -> Note:
         warmup=workload.warmup,
         file=workload.source,
     )
-
-
-def _gpu_unseen(machine: Machine, processes: Sequence[ProcessSample]) -> Iterator[Note]:
-    """On a machine with a GPU, a capture without GPU operations shows nothing about it."""
-    if machine.gpus and not any(Metric.GAP_MS in process.values for process in processes):
-        why = next((process.absent.get(Metric.KERNEL_MS) for process in processes), None)
-        yield note("gpu-unseen", Severity.INVALID, why=why or note("launched-nothing"))
-
-
-def _unshown_warmup(workload: Workload) -> Iterator[Note]:
-    """Of a window that is too short to show whether first-time work reaches into it."""
-    steps = workload.steps
-    if steps is not None and steps < FEWEST_STEPS:
-        yield note("warmup-unshown", Severity.WARN, fewest=FEWEST_STEPS, steps=steps)

@@ -51,19 +51,15 @@ def expectation_of(
         others = () if baseline is not None else tuple(_on_other_machines(store, workload.id))
     except BaselineUnreadable as broken:
         return Expectation(workload=workload, machine=machine, trouble=noted(broken))
+    found = () if baseline is None else store.baselines.listed(machine.slug)
     return Expectation(
         workload=workload,
         machine=machine,
         baseline=baseline,
-        others=_of_this_machine(store, machine) if baseline is not None else (),
+        others=tuple(one.found for one in found if isinstance(one.found, Baseline)),
         elsewhere=tuple(map(_gpu_of, others)),
         misplaced=tuple(os.path.relpath(one.path, root) for one in others if _is_of(one, machine)),
     )
-
-
-def _of_this_machine(store: Store, machine: Machine) -> tuple[Baseline, ...]:
-    found = (listed.found for listed in store.baselines.listed(machine.slug))
-    return tuple(one for one in found if isinstance(one, Baseline))
 
 
 def _on_other_machines(store: Store, workload: str) -> Iterator[ListedBaseline]:

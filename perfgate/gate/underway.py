@@ -217,21 +217,17 @@ class Underway:
         """A verdict with all runs that were made for it, and what is to be known of them."""
         # Of INVALID ones the last is the one that does not count, and its notes say why.
         of_runs = shared(self.own[-1:] if verdict.outcome is Outcome.INVALID else self.own)
-        out = left_out(verdict, self.own, has_gpu=bool(self.lab.machine.gpus))
+        out = [*left_out(verdict, self.own, has_gpu=bool(self.lab.machine.gpus))]
+        if verdict.stage is not None and (unread := self.expected.workload.by_id):
+            # They may hold something else than in the baseline.
+            out.append(note("parameters-unread", Severity.WARN, parameters=tuple(unread)))
         verdict = verdict.model_copy(update={"rank_notes": rank_notes(self.own)})
         return Checked(
-            verdict=noting(verdict, *of_runs, *out, *self._unread(verdict)),
+            verdict=noting(verdict, *of_runs, *out),
             runs=tuple(self.runs),
             reference_runs=tuple(self.references),
             interleaved_runs=tuple(self.blocks),
         )
-
-    def _unread(self, verdict: Verdict) -> tuple[Note, ...]:
-        """The parameters that may hold something else than in the baseline, unseen."""
-        unread = self.expected.workload.by_id
-        if not unread or verdict.stage is None:
-            return ()
-        return (note("parameters-unread", Severity.WARN, parameters=tuple(unread)),)
 
 
 def step_times(runs: Sequence[Run]) -> tuple[float, ...]:

@@ -429,10 +429,16 @@ def test_the_help_fits_a_screen(project: Project, snapshot: SnapshotAssertion) -
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
-    [(("nonsense",), "No such command 'nonsense'."), (("compare", "a"), "Missing argument 'B'.")],
+    [
+        (("nonsense",), "No such command 'nonsense'."),
+        (("compare", "a"), "Missing argument 'B'."),
+        (("compare", "a", "b", "--step", "s"), "--step has no effect without a capture."),
+        (("explain", "a", "--step", "s"), "--step has no effect without a capture."),
+    ],
 )
 def test_a_wrong_word_is_a_usage_error(
     project: Project, arguments: tuple[str, ...], says: str
 ) -> None:
     seen = project.perfgate(*arguments)
-    assert (seen.err.splitlines()[-1], seen.status) == (f"Error: {says}", 2)
+    assert f"Error: {says}" in seen.err.splitlines()
+    assert seen.status == 2
