@@ -98,7 +98,7 @@ TEXT: Final[Rows] = {
         "Write [tool.perfgate], or give a table of another tool next to an empty [tool.perfgate].",
     ),
     "table-invalid": (
-        "pyproject.toml [tool.perfgate]: it is a {type}",
+        "pyproject.toml [tool.perfgate]: it is of type {type}",
         "Expected a table",
         "Write [tool.perfgate] and keys below it.",
     ),

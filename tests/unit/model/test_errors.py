@@ -34,10 +34,10 @@ def test_every_class_says_what_causes_it() -> None:
 def test_a_message_has_four_parts_on_two_lines() -> None:
     error = ConfigInvalid("table-invalid", type="str")
     assert str(error) == (
-        "pyproject.toml [tool.perfgate]: it is a str. Expected a table.\n"
+        "pyproject.toml [tool.perfgate]: it is of type str. Expected a table.\n"
         "Write [tool.perfgate] and keys below it."
     )
-    assert error.fact == "it is a str"
+    assert error.fact == "it is of type str"
 
 
 def test_a_fact_that_says_it_all_needs_no_expectation() -> None:
