@@ -155,6 +155,10 @@ class _Record:
         if ends:
             self._held = []
             return whole
+        if whole == held:  # nothing to hide, and no more than the last lines can go on in others
+            cut = max(0, len(held) - WRAPPED_LINES)
+            self._held = held[cut:]
+            return held[:cut]
         for cut in range(len(held) - WRAPPED_LINES, max(0, len(held) - 4 * WRAPPED_LINES), -1):
             done, rest = self._cleaned(held[:cut]), self._cleaned(held[cut:])
             if done + rest == whole:
