@@ -220,7 +220,7 @@ def _replaced_by(function: Callable[..., object]) -> int | None:
 
 def _misused(given: object) -> str:
     name = getattr(given, "__name__", None)
-    return f" on {name}: used without parentheses" if name else f": {given!r} is of no name"
+    return f" on {name}: used without parentheses" if name else f": {given!r} needs a name"
 
 
 def _check_int(name: str, value: object, *, minimum: int) -> None:

@@ -103,10 +103,9 @@ def markdown(records: Mapping[Path, Sequence[Gate]]) -> str:
             f"Made by `{command}`; do not edit. Each regression of `workloads/regressions.py` "
             "was planted and gated, 3 runs against 6 blessed ones. Changes are as the gate "
             "reckons them: `step_ms`, `kernel_ms` and large counts relative, other clocks in "
-            "percentage points of a step. What REGRESSED is as it was judged when it was recorded; "
-            "of `sleep_1` an H100 now says, after 10 runs against stored ones of one occasion, "
-            "INCONCLUSIVE, kernel_ms +1.1 % [-1.3, +1.4]. The first line of the explanation is as "
-            "perfgate explains the record now; long ones are cut off."
+            "percentage points of a step. What REGRESSED is as it was judged when it was recorded. "
+            "The first line of the explanation is as perfgate explains the record now; long ones "
+            "are cut off."
         ),
     ]
     for gates in records.values():

@@ -116,7 +116,7 @@ TEXT: Final[Rows] = {
     # Words of a command that do not go together
     "hold-invalid": "'{value}' is no budget: expected auto, or a fraction such as 0.08 or 8%",
     "out-odd": (
-        "{out:quote}: it is not written over",
+        "{out:quote}: nothing is written there",
         "OUT, the file that is made, comes first, and its name ends in {ending}",
         "Name it: {command:raw} OUT{ending}",
     ),

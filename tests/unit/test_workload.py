@@ -163,7 +163,7 @@ def test_a_mark_without_parentheses_is_reported_as_such() -> None:
     assert str(refused.value) == (
         "@workload on loop: used without parentheses. Write @workload(steps=30, warmup=10)."
     )
-    with pytest.raises(TypeError, match=r"^@workload: 30 is of no name\. Write .*steps=30"):
+    with pytest.raises(TypeError, match=r"^@workload: 30 needs a name\. Write .*steps=30"):
         bare(30)
 
 
