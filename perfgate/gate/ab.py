@@ -114,10 +114,11 @@ def _alone(underway: Underway, stored: Baseline | None) -> StepsAlone:
     (pair,) = underway.make_pairs(Form.ALONE, 1)
     check_reference(pair.reference, stored, pair.candidate)
     check_steps([pair.reference], [pair.candidate], underway.expected, stored)
-    then = step_times([pair.reference])
+    blessed: tuple[float, ...] = ()
     if stored is not None and why_no_screen(stored, underway.lab.machine) is None:
-        then = (*then, *stored.values(Metric.STEP_MS))
-    return StepsAlone(then=then, now=step_times(underway.runs), pair=pair)
+        blessed = stored.values(Metric.STEP_MS)
+    then, now = step_times([pair.reference]), step_times(underway.runs)
+    return StepsAlone(then=then, now=now, pair=pair, blessed=blessed)
 
 
 def _pairs(

@@ -33,6 +33,9 @@ class StepsAlone:
     then: tuple[float, ...]
     now: tuple[float, ...]
     pair: Pair
+    blessed: tuple[float, ...] = ()
+    """What it took in blessed runs, where they are of this machine: by how much the slowest of them
+    took longer, a run of today may."""
 
     def check(self, reference: Sequence[float], candidate: Sequence[float]) -> None:
         """Hold the steps of blocks, on one core, against these.
@@ -41,16 +44,18 @@ class StepsAlone:
         not show.
 
         Raises:
-            SideUnavailable: a side that keeps several busy is slower there than in any run alone.
+            SideUnavailable: a side that keeps several busy is slower there than any run alone may be.
         """
         sides = (
             ("other commit", self.then, reference, cores_of([self.pair.reference])),
             ("candidate", self.now, candidate, cores_of([self.pair.candidate])),
         )
+        middle = median(self.blessed) if self.blessed else 0.0
+        slowest = max(self.blessed) / middle if middle else 1.0
         for side, alone, there, cores in sides:
             if cores <= BUSY_CORES or not alone or not there:
                 continue
-            if median(there) > SLOWER_ON_ONE_CORE * max(alone):
+            if median(there) > SLOWER_ON_ONE_CORE * slowest * max(alone):
                 raise SideUnavailable(
                     note(
                         "needs-several-cores",

@@ -365,3 +365,15 @@ def test_a_loop_that_needs_several_cores_is_not_judged_on_one(
         [slower(alone[1])], pairs(0, alone[1]), noisy_baseline(), blocks=sides, on=UPDATED
     )
     assert checked.verdict.stage is stage
+
+
+@pytest.mark.parametrize(
+    ("longest", "stage"), [(1.0, Stage.AB_RUN), (1.42, Stage.BLOCKS)], ids=["quiet", "noisy"]
+)
+def test_blocks_may_meet_the_noise_that_blessed_runs_have_met(longest: float, stage: Stage) -> None:
+    noisy = [12.34 * (1 + n / 100) for n in (-4, 0, 4, -2)]
+    blessed = records.baseline([{Metric.STEP_MS: ms} for ms in (*noisy, 12.34 * longest)])
+    pair = Pair(reference=busy(slower(-3), 1.11), candidate=busy(slower(-3), 1.11))
+    sides = Pairs(noisy_runs(38), noisy_runs(38, wobble=2), alone=pair)
+    checked = gated([slower(-3)], pairs(0, 0), blessed, blocks=sides)
+    assert checked.verdict.stage is stage
