@@ -4,6 +4,7 @@ wrong with them."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from perfgate.model.metric import Metric
 from perfgate.model.note import Note, Severity, note
 from perfgate.model.reports import Reports
 from perfgate.model.sample import ProcessSample
+from perfgate.model.timeline import Timeline
 from perfgate.model.workload import Workload
 from perfgate.profilers.nsys.reports import run_reports
 from perfgate.profilers.nsys.tool import NsysTool
@@ -54,20 +56,10 @@ def measure_capture(
         CaptureUnreadable: nsys left something that is no capture.
         LayoutUnknown: reports or export are of a form that perfgate does not know.
     """
-    timeline = read(captured.sqlite)
-    reports = run_reports(tool, captured.sqlite, reports_folder(raw, captured), on_tick=on_tick)
-    missing: StepsNotFound | None = None
-    processes: tuple[ProcessSample, ...] = ()
-    try:
-        processes = measure(
-            timeline,
-            step=workload.step,
-            is_pattern=workload.form == "command",
-            warmup=workload.warmup if workload.skips_warmup else 0,
-            steps=workload.steps,
-        )
-    except StepsNotFound as absent:
-        missing = absent
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="perfgate-read") as beside:
+        reading = beside.submit(_see, workload, captured)
+        reports = run_reports(tool, captured.sqlite, reports_folder(raw, captured), on_tick=on_tick)
+        timeline, processes, missing = reading.result()
     share = share_of_h2d(reports)
     return OfCapture(
         processes=tuple(
@@ -77,6 +69,24 @@ def measure_capture(
         notes=contradictions(timeline, reports),
         reports=reports,
     )
+
+
+def _see(
+    workload: Workload, captured: Captured
+) -> tuple[Timeline, tuple[ProcessSample, ...], StepsNotFound | None]:
+    """A capture, the samples of its processes with steps, and why it has none."""
+    timeline = read(captured.sqlite)
+    try:
+        processes = measure(
+            timeline,
+            step=workload.step,
+            is_pattern=workload.form == "command",
+            warmup=workload.warmup if workload.skips_warmup else 0,
+            steps=workload.steps,
+        )
+    except StepsNotFound as absent:
+        return timeline, (), absent
+    return timeline, processes, None
 
 
 def share_of_h2d(reports: Reports) -> float | None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import takewhile
@@ -65,13 +66,15 @@ class Places:
             )
         }
         self._known: dict[Path, Place] = {}
-        self._real: dict[Path, str] = {}
+        self._real: dict[Path, Path] = {}
 
     def real(self, file: Path) -> Path:
         """A file without links; each folder is looked at once, since a run loads thousands."""
-        if file.parent not in self._real:
-            self._real[file.parent] = os.path.realpath(file.parent)
-        found = Path(self._real[file.parent], file.name)
+        folder = file.parent
+        if folder not in self._real:
+            self._real[folder] = Path(os.path.realpath(folder))
+        real = self._real[folder]
+        found = file if real == folder else real / file.name
         return Path(os.path.realpath(found)) if found.is_symlink() else found
 
     def of(self, file: Path) -> Place:
@@ -80,6 +83,8 @@ class Places:
         return self._place(file.parent) if place.kind is PlaceKind.NOBODYS else place
 
     def _place(self, folder: Path) -> Place:
+        if folder in self._known:
+            return self._known[folder]
         new = list(takewhile(lambda one: one not in self._known, (folder, *folder.parents)))
         for one in reversed(new):  # each after the one around it, of which it may be a part
             self._known[one] = self._look(one)
@@ -125,7 +130,10 @@ def holds_packages(folder: Path) -> bool:
     none."""
     if folder.name in INSTALLED:
         return True
-    return any(folder.glob("*.dist-info")) and not (folder / ".git").exists()
+    with suppress(OSError), os.scandir(folder) as inside:
+        named = any(one.name.endswith(".dist-info") for one in inside)
+        return named and not (folder / ".git").exists()
+    return False
 
 
 def is_environment(folder: Path) -> bool:

@@ -197,7 +197,7 @@ class _Side:
         """
         found: set[Path] = set()
         strays: list[tuple[Path, Path]] = []
-        for file, place in sorted(self._files.items()):
+        for file, place in self._files.items():
             own = self._originals(file, place)
             if own is None:
                 continue
@@ -206,6 +206,7 @@ class _Side:
                 strays.append((file, own[0] if own else file))
             else:
                 found.add(Path(os.path.realpath(same)))
+        strays.sort()
         if strays and self._context.tree is not None:
             raise _unproven(
                 "code-from-elsewhere",
@@ -228,7 +229,7 @@ class _Side:
             if own.is_file() or place.folder in self._trees:
                 return [own]
             return None if file.suffix != COMPILED or self._context.tree is None else []
-        if place.kind is not PlaceKind.PACKAGES:
+        if place.kind is not PlaceKind.PACKAGES or not self._installed_in(place.folder):
             return None
         there = file if file.is_relative_to(place.folder) else self._places.real(file)
         inner = there.relative_to(place.folder)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -127,8 +128,6 @@ class Ran:
 
     started_at: datetime
     end: RunEnd
-    code: Mapping[str, str]
-    """SHA-256 by path of the project's files that it loaded, or equal copies of."""
     ranks: RankWatch
     """Of a command: the ranks and tuning of its processes, as far as their environments say."""
 
@@ -158,15 +157,13 @@ class OneRun:
         return read_import_logs(self.folder / IMPORTS)
 
     def run(self, *, on_tick: Callable[[], None] | None = None) -> Ran:
-        """Profile it, and refuse what did not end well, or is not of its commit or of what is in
-        the project.
+        """Profile it, and refuse what did not end well.
 
         Raises:
             WorkloadFailed: it raised, exited, was killed, skipped itself or took the wrong number
             of steps. WorkloadTimedOut: it did not end in time. CaptureFailed: it ended well, and
             nsys left no capture. NsysCrashed: nsys itself broke down. RevisionMissing: its commit
-            did not have the workload yet. CodeUnproven, CodeStale: as `code_of_run`.
-            Abandoned: the other side of the A/B run is to blame.
+            did not have the workload yet. Abandoned: the other side of the A/B run is to blame.
         """
         started_at = datetime.now(UTC)
         ranks = RankWatch(self.spec.env[RUN_COOKIE].rpartition(":")[2])
@@ -180,18 +177,18 @@ class OneRun:
         outcome = profile(self.context.tool, self.spec, on_tick=tick)
         log = keep_log(outcome.log, self.folder, self.spec.cleaner)
         try:
-            end, code = self._refused(outcome, log, started_at.timestamp())
+            end = self._refused(outcome, log)
         except WorkloadFailed as failed:
             report = self.worker_report
             if report is not None and report.ending is Ending.ABANDONED:
                 raise OtherSideEnded(failed) from failed
             raise
-        return Ran(started_at=started_at, end=end, code=code, ranks=ranks)
+        return Ran(started_at=started_at, end=end, ranks=ranks)
 
     def refuse(
         self, *, exit_status: int | None, timed_out: bool, tail: Sequence[str], began_at: float
     ) -> None:
-        """Refuse a run under another tool than nsys, as `run` does.
+        """Refuse a run under another tool than nsys, as `run` and `measured` do.
 
         `exit_status` is the workload's own, below zero where a signal ended it, and None where it
         is not known; `began_at` is POSIX time.
@@ -207,12 +204,11 @@ class OneRun:
             log=self.folder / LOG,
             problem=None,
         )
-        self._refused(outcome, outcome.log, began_at, needs_capture=False)
+        self._refused(outcome, outcome.log, needs_capture=False)
+        self._code(began_at)
 
-    def _refused(
-        self, outcome: ProfileOutcome, log: Path, began_at: float, *, needs_capture: bool = True
-    ) -> tuple[RunEnd, dict[str, str]]:
-        """Refuse what did not end well; how it ended, and of which code it was."""
+    def _refused(self, outcome: ProfileOutcome, log: Path, *, needs_capture: bool = True) -> RunEnd:
+        """Refuse what did not end well; how it ended."""
         end = RunEnd(
             workload=self.workload,
             outcome=outcome,
@@ -225,24 +221,32 @@ class OneRun:
         refuse_failed(end)
         if needs_capture:
             refuse_uncaptured(end)
-        code = code_of_run(self.context, self.workload, self.import_logs, started_at=began_at)
-        return end, code
+        return end
+
+    def _code(self, began_at: float) -> dict[str, str]:
+        return code_of_run(self.context, self.workload, self.import_logs, started_at=began_at)
 
     def measured(
         self, ran: Ran, conditions: Conditions, *, on_tick: Callable[[], None] | None = None
     ) -> Measured:
-        """Read its captures, and keep of them what may leave the machine.
+        """Read its captures, see which code it was of, and keep of them what may leave the machine.
 
         Raises:
             CaptureUnreadable: nsys left something that is no capture. LayoutUnknown: its reports or
             export are of a form that perfgate does not know. StepsNotFound: no capture of the run
             holds a step. CodeUnproven: its commit is not shown of the process that took its steps.
+            CodeUnproven, CodeStale: as `code_of_run`.
             StoreFailed: the disk did not take it.
         """
         outcome, worker_report = ran.end.outcome, ran.end.worker_report
         tool, raw = self.context.tool, self.spec.folder
         workload = as_taken(self.workload, worker_report)
-        captures = [measure_capture(workload, tool, one, raw, on_tick) for one in outcome.captures]
+        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="perfgate-code") as beside:
+            seen = beside.submit(self._code, ran.started_at.timestamp())
+            captures = [
+                measure_capture(workload, tool, one, raw, on_tick) for one in outcome.captures
+            ]
+            code = seen.result()
         try:
             processes = processes_of(workload, captures, ran.ranks.ranks)
         except StepsNotFound as missing:
@@ -272,7 +276,7 @@ class OneRun:
         return Measured(
             run=run,
             worker_report=worker_report,
-            code={**ran.code, **unlogged},
+            code={**code, **unlogged},
             withheld=self.withheld,
             environment=self._tuning(ran, took_steps),
             reports=tuple(one.reports for one in captures),

@@ -44,7 +44,7 @@ class StepsAlone:
         not show.
 
         Raises:
-            SideUnavailable: a side that keeps several busy is slower there than any run alone may be.
+            SideUnavailable: a side that keeps several busy is slower there than a run alone may be.
         """
         sides = (
             ("other commit", self.then, reference, cores_of([self.pair.reference])),
