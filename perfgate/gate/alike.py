@@ -66,6 +66,17 @@ def _some(names: Iterable[str]) -> tuple[str, ...]:
     return (*ordered[:MOST_NAMES], *(["..."] if len(ordered) > MOST_NAMES else []))
 
 
+def first_time_work(runs: Sequence[Run]) -> Note | None:
+    """What most of at least two runs show of first-time work; in one a pace may have changed."""
+    found = {
+        number: one
+        for number, run in enumerate(runs)
+        for one in run.notes
+        if one.code == "first-time-work"
+    }
+    return found[max(found)] if len(found) > max(1, len(runs) / 2) else None
+
+
 def processes_lost(runs: Sequence[Run]) -> Note | None:
     """A rank that took no step leaves no trace in the values, which are those of the others."""
     first, now = len(runs[0].processes), len(runs[-1].processes)

@@ -10,7 +10,7 @@ from typing import Final
 
 from perfgate.execute.lab import Pair
 from perfgate.explain.breakdown import breakdown_of
-from perfgate.gate.alike import launches_gone, other_processes, other_steps
+from perfgate.gate.alike import first_time_work, launches_gone, other_processes, other_steps
 from perfgate.gate.expect import BUSY_CORES, Expectation, cores_of
 from perfgate.gate.underway import Differs, Ended, SideUnavailable
 from perfgate.model.baseline import STEP_VALUE, Baseline, BlessedRun, Blessing, Occasion
@@ -140,11 +140,14 @@ def check_steps(
 
 
 def check_alike(references: Sequence[Run]) -> None:
-    """Refuse runs of the other commit that did not all measure what is gated: none would miss it.
+    """Refuse runs of the other commit that did not all measure what is gated, which none would
+    miss, or that measured first-time work.
 
     Raises:
-        SideUnavailable: a metric is in some of them only.
+        SideUnavailable: a metric is in some of them only, or most hold what belongs in the warm-up.
     """
+    if (work := first_time_work(references)) is not None:
+        raise SideUnavailable(note("reference-invalid", why=(work,)))
     gated = [metric for metric, spec in METRICS.items() if spec.gated]
     some = [one for one in gated if len({one in run.measured() for run in references}) > 1]
     if some:

@@ -12,7 +12,7 @@ from typing import Final
 from perfgate.execute.lab import NOT_MEASURED_BY, SIDE_MISSING_BY, Lab, Pair
 from perfgate.execute.pairing import in_noise_of
 from perfgate.explain.ranks import rank_notes
-from perfgate.gate.alike import processes_lost
+from perfgate.gate.alike import first_time_work, processes_lost
 from perfgate.gate.expect import Expectation
 from perfgate.gate.notes import left_out, noting, shared, verdict_of
 from perfgate.judge.evidence import Evidence
@@ -154,8 +154,8 @@ class Underway:
         into.append(run)
         made = [*self.runs, *self.blocks]
         unfit = run.conditions.invalid
-        lost = processes_lost(made)
-        why = (*unfit, *run.invalid, *(() if lost is None else (lost,)))
+        of_all = (processes_lost(made), first_time_work(self.runs))
+        why = (*unfit, *run.invalid, *(one for one in of_all if one is not None))
         if why:
             code = "run-unfit" if unfit else "run-invalid"
             raise Ended(Outcome.INVALID, note(code, run=len(made), why=why))

@@ -202,7 +202,7 @@ HALF, BRAIN = torch.float16, torch.bfloat16
         "variant",
         "fetched",
         "pinned",
-        "benchmark",
+        "autotunes",
         "compiled",
         "autocast",
         "scaled",
@@ -227,14 +227,14 @@ def test_each_variant_of_the_training_step(
     variant: str,
     fetched: int,
     pinned: bool,
-    benchmark: bool,
+    autotunes: bool,
     compiled: int,
     autocast: object,
     scaled: bool,
     channels_last: bool,
 ) -> None:
     seen = watch("resnet50_cifar", variant)
-    assert (seen.fetched, seen.compiled, seen.cudnn_benchmark) == (fetched, compiled, benchmark)
+    assert (seen.fetched, seen.compiled, seen.cudnn_benchmark) == (fetched, compiled, autotunes)
     assert (seen.loader["pin_memory"], set(seen.non_blocking)) == (pinned, {pinned})
     assert (seen.autocast, seen.scaled, seen.channels_last) == ({autocast}, scaled, {channels_last})
     assert (seen.optimizers, seen.loader["num_workers"]) == ({"SGD"}, 1)

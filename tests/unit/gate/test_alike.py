@@ -264,6 +264,16 @@ def test_a_run_of_the_other_commit_that_is_not_what_was_blessed(
     assert (verdict.outcome is Outcome.INVALID) is (stage is None)
 
 
+@pytest.mark.parametrize(("slow", "stage"), [(1, Stage.AB_RUN), (2, Stage.STORED)])
+def test_a_commit_whose_runs_do_first_time_work_is_not_the_other_side(
+    slow: int, stage: Stage
+) -> None:
+    work = {"notes": (note("first-time-work", Severity.WARN, slow=3, last=5),)}
+    there = [slower(0, n).model_copy(update=work if n < slow else {}) for n in range(8)]
+    sides = Pairs(there, [slower(0, n + 2) for n in range(8)])
+    assert gated(screen(2.5), sides).verdict.stage is stage
+
+
 def test_a_commit_that_takes_other_steps_than_when_it_was_blessed_is_not_the_other_side() -> None:
     made = [stepping(slower(2.5, n), "turn #") for n in range(10)]
     other = Pairs([stepping(slower(0), "half #")], made)

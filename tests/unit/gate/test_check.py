@@ -710,6 +710,12 @@ LOST = slower(0).model_copy(update={"notes": (quoted("steps were lost", Severity
 TWO = records.run(processes=[records.process(), records.process(pid=2)])
 
 
+def starting(number: int = 0, *, times: int = 1) -> Run:
+    """A run whose first steps are slow, as so many of its processes show."""
+    found = note("first-time-work", Severity.WARN, slow=3, last=5)
+    return slower(0, number).model_copy(update={"notes": (found,) * times})
+
+
 @pytest.mark.parametrize(
     ("made", "baseline", "number"),
     [
@@ -717,9 +723,19 @@ TWO = records.run(processes=[records.process(), records.process(pid=2)])
         pytest.param([slower(0), HOT], ONCE, 2, id="throttled, with a baseline"),
         pytest.param([LOST], ONCE, 1, id="steps lost"),
         pytest.param([TWO, slower(0)], ONCE, 2, id="a rank took no step"),
+        pytest.param([starting(), starting()], ONCE, 2, id="all do first-time work"),
+        pytest.param([slower(0), starting(), starting()], ONCE, 3, id="most do first-time work"),
     ],
 )
 def test_a_run_that_does_not_count_ends_the_gate(
     made: Sequence[Made], baseline: Baseline | None, number: int
 ) -> None:
     assert came(gated(made, None, baseline)) == (Outcome.INVALID, None, number, 0)
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_one_run_that_starts_slowly_may_have_met_a_change_of_pace(number: int) -> None:
+    made = [starting(n, times=2) if n == number else slower(0, n) for n in range(5)]
+    checked = gated(made, None, ONCE)
+    assert checked.verdict.outcome is PASSED
+    assert "first-time-work" in [one.code for one in checked.runs[number].notes]
