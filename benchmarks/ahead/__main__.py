@@ -27,6 +27,7 @@ from typing import Final
 from perfgate.execute.ahead import RunFailed, Wanted
 from perfgate.execute.lab import Invocation
 from perfgate.execute.laboratory import Laboratory
+from perfgate.machine import read_machine
 from perfgate.model.errors import PerfgateError
 from perfgate.model.metric import Metric
 from perfgate.model.sample import Form
@@ -159,11 +160,12 @@ def kept(file: Path) -> list[Row]:
 
 
 def show(rows: list[Row]) -> None:
-    """Print means, SDs and wall times by loop and part."""
-    print(f"{'loop':<11}{'part':<8}{'runs':>5}{'s a run':>9}   values: mean (SD)")
-    for loop, part in dict.fromkeys((str(row["loop"]), str(row["part"])) for row in rows):
-        of = [row for row in rows if (row["loop"], row["part"]) == (loop, part)]
-        texts = [f"{loop:<11}{part:<8}{len(of):>5}{median(_values(of, 'wall_s')):>9.2f}  "]
+    """Print means, SDs and wall times by GPU, loop and part."""
+    print(f"{'GPU':<23}{'loop':<11}{'part':<8}{'runs':>5}{'s a run':>9}   values: mean (SD)")
+    for which in dict.fromkeys(map(_which, rows)):
+        of = [row for row in rows if _which(row) == which]
+        gpu, loop, part = which
+        texts = [f"{gpu:<23}{loop:<11}{part:<8}{len(of):>5}{median(_values(of, 'wall_s')):>9.2f}  "]
         for metric in SHOWN:
             values = _values(of, metric)
             if len(values) > 1 and mean(values):
@@ -172,6 +174,11 @@ def show(rows: list[Row]) -> None:
         if part == "gate":
             texts.append(f" {', '.join(sorted({str(row['outcome']) for row in of}))}")
         print("".join(texts))
+
+
+def _which(row: Row) -> tuple[str, str, str]:
+    """Of which GPU, loop and part it is."""
+    return str(row["gpu"]), str(row["loop"]), str(row["part"])
 
 
 def _values(rows: list[Row], name: str) -> list[float]:
@@ -191,6 +198,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=9.0, help="after which nothing is begun")
     asked = parser.parse_args()
     ends = time.monotonic() + 60 * asked.minutes
+    gpu = read_machine(os.environ, nsys=None, nsys_options=()).gpu_name
     for part in asked.part:
         for loop in asked.loop:
             with tempfile.TemporaryDirectory(prefix="perfgate-gates-") as folder:
@@ -203,13 +211,11 @@ def main() -> None:
                     case form:
                         make = partial(runs, loop, FORMS[form], asked.at_once)
                 while time.monotonic() < ends:
-                    have = [
-                        row for row in kept(asked.out) if (row["loop"], row["part"]) == (loop, part)
-                    ]
+                    have = [row for row in kept(asked.out) if _which(row) == (gpu, loop, part)]
                     if len(have) >= asked.runs:
                         break
                     try:
-                        rows = [{"loop": loop, "part": part, **row} for row in make()]
+                        rows = [{"loop": loop, "part": part, "gpu": gpu, **row} for row in make()]
                     except (RunFailed, PerfgateError) as failed:
                         print(f"{loop} {part}: {failed}", file=sys.stderr)
                         continue
