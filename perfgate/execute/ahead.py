@@ -274,15 +274,8 @@ class _Used:
 
     by: Mapping[int, float]
     """CPU time of each process that used some, the busiest first."""
-    lasted_s: float
-
-    @property
-    def cpu_s(self) -> float:
-        return sum(self.by.values())
-
-    @property
-    def cores(self) -> float:
-        return self.cpu_s / self.lasted_s
+    cpu_s: float
+    cores: float
 
     def refused(self, run: _Held) -> WorkloadFailed:
         """Why one that measures next to them does not count."""
@@ -306,7 +299,8 @@ def _used_by(
             if (more_s := cpu_s - then.get(pid, 0.0)) > 0:
                 used[pid] = more_s
     by_use = sorted(used.items(), key=lambda one: one[1], reverse=True)
-    return _Used(by=dict(by_use), lasted_s=lasted_s)
+    cpu_s = sum(used.values())
+    return _Used(by=dict(by_use), cpu_s=cpu_s, cores=cpu_s / lasted_s)
 
 
 class _Held:

@@ -205,7 +205,7 @@ class OneRun:
             problem=None,
         )
         self._refused(outcome, outcome.log, needs_capture=False)
-        self._code(began_at)
+        code_of_run(self.context, self.workload, self.import_logs, started_at=began_at)
 
     def _refused(self, outcome: ProfileOutcome, log: Path, *, needs_capture: bool = True) -> RunEnd:
         """Refuse what did not end well; how it ended."""
@@ -223,9 +223,6 @@ class OneRun:
             refuse_uncaptured(end)
         return end
 
-    def _code(self, began_at: float) -> dict[str, str]:
-        return code_of_run(self.context, self.workload, self.import_logs, started_at=began_at)
-
     def measured(
         self, ran: Ran, conditions: Conditions, *, on_tick: Callable[[], None] | None = None
     ) -> Measured:
@@ -241,8 +238,11 @@ class OneRun:
         outcome, worker_report = ran.end.outcome, ran.end.worker_report
         tool, raw = self.context.tool, self.spec.folder
         workload = as_taken(self.workload, worker_report)
+        logs, started_at = self.import_logs, ran.started_at.timestamp()
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="perfgate-code") as beside:
-            seen = beside.submit(self._code, ran.started_at.timestamp())
+            seen = beside.submit(
+                code_of_run, self.context, self.workload, logs, started_at=started_at
+            )
             captures = [
                 measure_capture(workload, tool, one, raw, on_tick) for one in outcome.captures
             ]
@@ -254,7 +254,6 @@ class OneRun:
                 raise
             raise without_steps(missing, ran.end) from missing
         took_steps = [one.pid for one in processes]
-        logs = self.import_logs
         unlogged = code_unlogged(
             self.context,
             self.workload,
