@@ -161,17 +161,15 @@ def _step(candidates: Sequence[tuple[KeptResult, Sequence[Run]]], paths: Paths) 
         if capture is None or capture.step is None or capture.export.stat().st_size > LARGEST_DRAWN:
             continue
         with suppress(PerfgateError):
-            return _drawn(capture, kept, paths)
+            return _drawn(capture, runs, paths)
     return None
 
 
-def _drawn(capture: Capture, kept: KeptResult, paths: Paths) -> StepView:
+def _drawn(capture: Capture, runs: Sequence[Run], paths: Paths) -> StepView:
     assert capture.step is not None
     timeline = read(capture.export)
     shown = [
-        one
-        for run in kept.result.runs
-        if run.folder == capture.export.parent.name and (one := leading(run))
+        one for run in runs if run.folder == capture.export.parent.name and (one := leading(run))
     ]
     place = typical_step(
         timeline,

@@ -11,6 +11,7 @@ import pytest
 from support import records
 
 from perfgate.explain.breakdown import breakdown_of, kept
+from perfgate.metrics.stepview import typical_step
 from perfgate.model.baseline import Result
 from perfgate.model.outcome import Outcome
 from perfgate.model.pagedata import PageData, PageWorkload
@@ -18,6 +19,7 @@ from perfgate.model.sample import Run
 from perfgate.model.secrets import Cleaner
 from perfgate.model.settings import Settings
 from perfgate.model.verdict import ABRun
+from perfgate.profilers.nsys.export.timeline import read_timeline
 from perfgate.store import KeptResult, Store
 from perfgate.views.captures import typical_capture
 from perfgate.views.pages import Paths, document_of, page_of
@@ -25,6 +27,7 @@ from perfgate.views.pages import Paths, document_of, page_of
 CAPTURE = Path(__file__).parents[2] / "golden" / "data" / "mlp-h200-nsys2024.2.3.sqlite.xz"
 PID = 548
 """Of the process in it."""
+RANKS = CAPTURE.with_name("two-ranks-h200-nsys2025.3.sqlite.xz")
 LATER = records.NOON + timedelta(hours=3)
 
 
@@ -33,7 +36,9 @@ def paths(tmp_path: Path) -> Paths:
     return Paths(root=tmp_path, store=Store(tmp_path, "baselines"), baselines="baselines")
 
 
-def placed(runs: Sequence[Run], folder: Path, *, prefix: str = "run") -> tuple[Run, ...]:
+def placed(
+    runs: Sequence[Run], folder: Path, *, prefix: str = "run", capture: Path = CAPTURE
+) -> tuple[Run, ...]:
     """The runs with folders of their own, the first of which holds a recorded capture."""
     named = tuple(
         run.model_copy(
@@ -47,7 +52,7 @@ def placed(runs: Sequence[Run], folder: Path, *, prefix: str = "run") -> tuple[R
         for n, run in enumerate(runs, start=1)
     )
     (folder / f"{prefix}-1").mkdir(parents=True)
-    (folder / f"{prefix}-1" / "capture-0.sqlite").write_bytes(lzma.decompress(CAPTURE.read_bytes()))
+    (folder / f"{prefix}-1" / "capture-0.sqlite").write_bytes(lzma.decompress(capture.read_bytes()))
     return named
 
 
@@ -124,6 +129,33 @@ def test_an_ab_run_is_shown_with_a_step_of_the_other_commit(paths: Paths) -> Non
     assert found.other is not None
     assert found.baseline_step is not None
     assert "reference-1" in found.baseline_step.source
+
+
+@pytest.mark.parametrize("pids", [(973, 974), (974, 973)])
+def test_of_ranks_that_take_as_long_both_sides_of_an_ab_run_show_the_first(
+    paths: Paths, pids: tuple[int, int]
+) -> None:
+    loop = records.workload(nodeid=None, steps=20).model_copy(
+        update={"warmup": 0, "step": r"step \d+"}
+    )
+    made = records.result(of=loop)
+    folder = paths.store.results.new_folder("mlp", made.machine.slug, at=made.measured_at)
+    update = {}
+    for name in ("reference_runs", "interleaved_runs"):
+        (run, *_) = placed(records.runs(12.3), folder, prefix=name, capture=RANKS)
+        each = tuple(run.processes[0].model_copy(update={"pid": pid}) for pid in pids)
+        update[name] = (run.model_copy(update={"processes": each}),)
+    result = made.model_copy(update=update)
+    paths.store.results.save(result, folder)
+    found = only(page(paths, KeptResult(folder=folder, result=result)))
+    timeline = read_timeline(folder / "reference_runs-1" / "capture-0.sqlite")
+    first, other = (
+        typical_step(timeline, step=loop.step, is_pattern=True, steps=20, pid=pid) for pid in pids
+    )
+    assert first.period_ns != other.period_ns
+    for step in (found.baseline_step, found.candidate_step):
+        assert step is not None
+        assert step.length_us == (first.period_ns or 0) / 1e3
 
 
 def test_without_captures_or_a_baseline_the_page_is_without_them(paths: Paths) -> None:
