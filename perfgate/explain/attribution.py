@@ -196,14 +196,13 @@ def where(attributions: Sequence[Attribution]) -> Mapping[Metric, Note]:
 def largest(attribution: Attribution) -> list[Part]:
     """At most three parts, the largest first, that went the whole's way by a fair share of it.
 
-    Behind them, of ranges, the one that went the other way by most, where they are more than the
-    whole.
+    Behind them the one that went the other way by most, where they are more than the whole.
     """
     sign = math.copysign(1.0, attribution.change)
     least = max(LEAST_SHARE * abs(attribution.change), 1e-9)
     found = [part for part in attribution.parts if part.change * sign > least][:MOST_NAMED]
     overshoots = sum(part.change for part in found) * sign > MORE_THAN_IT * abs(attribution.change)
-    if attribution.axis is not Axis.RANGE or not overshoots:
+    if not overshoots:
         return found
     against = [part for part in attribution.parts if -part.change * sign > least]
     return [*found, *sorted(against, key=lambda part: part.change * sign)[:1]]

@@ -384,6 +384,7 @@ def made_up(
     return Attribution(metric=metric, axis=axis, change=change, parts=rows, rest=rest)
 
 
+@pytest.mark.parametrize("axis", Axis)
 @pytest.mark.parametrize(
     ("change", "parts", "named"),
     [
@@ -396,9 +397,9 @@ def made_up(
     ids=["three", "too small a part", "against it", "about the whole", "for the better"],
 )
 def test_the_largest_parts_that_went_its_way_are_named(
-    change: float, parts: Mapping[str, float], named: list[str]
+    change: float, parts: Mapping[str, float], named: list[str], axis: Axis
 ) -> None:
-    assert [part.name for part in largest(made_up(change, parts))] == named
+    assert [part.name for part in largest(made_up(change, parts, axis=axis))] == named
 
 
 def codes(found: Note) -> list[str]:
