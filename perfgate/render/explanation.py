@@ -54,7 +54,6 @@ def explanation_text(page: Page, found: Explanation, *, full: bool = False) -> s
     page.facts(*(("advice", f"{one.evidence}. {one.usually}") for one in found.advice))
     for metric in dict.fromkeys(one.metric for one in found.attributions):
         own = [one for one in found.attributions if one.metric is metric]
-        unit = " ms" if METRICS[metric].unit == "ms" else ""
         page.blank()
         unit = " ms" if METRICS[metric].unit == "ms" else ""
         page.line(
