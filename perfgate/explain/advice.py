@@ -160,7 +160,7 @@ def new_advice(rows: Sequence[MetricVerdict], breakdown: Breakdown) -> tuple[Adv
 def _on_copies(breakdown: RunBreakdown) -> Iterator[Advice]:
     own = breakdown.own
     step = own[Metric.STEP_MS]
-    inbound = [row for row in breakdown.copies if row.direction == "Host-to-Device"]
+    inbound = [row for row in breakdown.copies if "Host-to-Device" in row.direction]
     pageable = [row for row in inbound if row.host == "pageable"]
     spent = sum(row.gpu_ms for row in pageable)
     if pageable and breakdown.gpus == 1 and len(pageable) == len(inbound):
