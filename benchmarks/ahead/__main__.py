@@ -34,6 +34,7 @@ from perfgate.model.sample import Form
 from perfgate.model.settings import Settings
 from perfgate.model.workload import Workload
 from perfgate.plugin.progress import Progress
+from perfgate.store import Store
 
 HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parent.parent
@@ -114,8 +115,15 @@ def gate(loop: str, folder: Path) -> Iterator[Row]:
     wall_s = time.perf_counter() - began
     (found,) = json.loads((folder / "gate.json").read_text(encoding="utf-8"))["workloads"]
     verdict = found["verdict"]
+    machine = read_machine(os.environ, nsys=None, nsys_options=())
+    latest = Store(folder, "baselines").results.latest(loop, machine.slug)
+    result = None if latest is None else latest.result
+    sides = () if result is None else (result.reference_runs, result.interleaved_runs)
     yield {
         "wall_s": wall_s,
+        "blocks_ms": [
+            [[block.step_ms for block in run.processes[0].blocks] for run in side] for side in sides
+        ],
         "outcome": verdict["outcome"],
         "stage": verdict["stage"],
         "runs": verdict["runs"],
