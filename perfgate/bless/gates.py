@@ -22,7 +22,7 @@ from perfgate.model.errors import DocumentUnreadable
 from perfgate.model.note import Note, Severity, noted
 from perfgate.model.pagedata import PageData
 from perfgate.model.record import LARGEST_DOCUMENT
-from perfgate.store.sealed import NotJson, without_twins
+from perfgate.store.sealed import NotJson, first_complaint, without_twins
 
 DOCUMENT_FILE: Final = "perfgate.json"
 PAGE_FILE: Final = "page.json"
@@ -161,9 +161,7 @@ def _read(file: Path, of: type[_Read], *, option: str) -> _Read:
         parsed = of.model_validate_json(content)
         json.loads(content, object_pairs_hook=without_twins, parse_int=str, parse_float=str)
     except ValidationError as broken:
-        first = broken.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise unreadable("merge-other-format", place=where, problem=first["msg"]) from broken
+        raise unreadable("merge-other-format", problem=first_complaint(broken)) from broken
     except NotJson as twins:
         raise unreadable("merge-twin-keys", problem=twins.why) from twins
     return parsed

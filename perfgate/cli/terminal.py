@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
-from perfgate.model.errors import PerfgateError
+from perfgate.model.errors import PerfgateError, StoreFailed
 from perfgate.model.note import Note, Value
 from perfgate.model.pyproject import FRACTION
 from perfgate.model.secrets import Cleaner
@@ -53,13 +53,22 @@ def show(text: str, *, err: bool = False) -> None:
     """Print a text and a line end, without secrets and as the encoding of stdout can hold it."""
     encoding = getattr(sys.stdout, "encoding", None) or "ascii"
     held = cleaned(text).encode(encoding, errors="backslashreplace").decode(encoding)
-    click.echo(held.removesuffix("\n"), err=err)
+    _print(held.removesuffix("\n") + "\n", err=err)
 
 
 def show_json(text: str) -> None:
     """Print JSON as ASCII, whatever it quotes, without secrets."""
     safe = escape.escape_json(cleaned(text))
-    click.echo(_BEYOND_ASCII.sub(lambda found: json.dumps(found[0]).strip('"'), safe), nl=False)
+    _print(_BEYOND_ASCII.sub(lambda found: json.dumps(found[0]).strip('"'), safe))
+
+
+def _print(text: str, *, err: bool = False) -> None:
+    try:
+        click.echo(text, err=err, nl=False)
+    except BrokenPipeError:
+        raise  # whoever read has seen enough
+    except OSError as refused:
+        raise StoreFailed("stdout-refused", reason=refused.strerror or str(refused)) from refused
 
 
 def show_error(error: PerfgateError) -> None:

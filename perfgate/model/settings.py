@@ -74,7 +74,7 @@ class Settings(Record):
         default=None, min_length=1, validation_alias=AliasChoices("ab_python", "duet_python")
     )
     """The interpreter of a checkout's runs, relative to its root; by default the gate's own."""
-    anchor_budget: float = Field(default=0.05, gt=0, lt=1)
+    anchor_budget: Budget = Field(default=0.05, gt=0, lt=1)
     """What step_ms may lose against the best ever blessed, as a fraction: where many small losses
     end."""
     timeout_s: float = Field(default=600.0, gt=0)
@@ -211,6 +211,7 @@ def first_of(invalid: ValidationError, *, place: str) -> ConfigInvalid:
     """Return the first of pydantic's errors as one of ours; `place` ends where its key begins."""
     first = invalid.errors()[0]
     where = f"{place}{'.'.join(map(str, first['loc']))}"
+    is_fraction = "budgets" in first["loc"][:-1] or first["loc"] == ("anchor_budget",)
     if first["type"] == "missing":
         return ConfigInvalid("value-missing", place=where)
     return ConfigInvalid(
@@ -218,7 +219,7 @@ def first_of(invalid: ValidationError, *, place: str) -> ConfigInvalid:
         place=where,
         value=_short(first["input"]),
         expected=note("expects-fraction")
-        if "budgets" in first["loc"][:-1]
+        if is_fraction
         else _expected(first["type"], first.get("ctx", {})),
     )
 

@@ -125,6 +125,8 @@ class _Record:
         self._log, self._heard = log, heard
         self._held: list[str] = []
         """Lines that a later one may still change."""
+        self._enough = 0
+        """So many held lines are worth another look, after one that could part none of them."""
         self._room = HEAD_BYTES
         self._tail: deque[bytes] = deque()
         self._tail_bytes = 0
@@ -150,8 +152,12 @@ class _Record:
 
     def _parted(self, *, ends: bool) -> list[str]:
         """Take off what is held so many lines that cleaning each part by itself is cleaning the
-        whole, and return them clean: all where it ends, none if it cannot be parted."""
-        held, whole = self._held, self._cleaned(self._held)
+        whole, and return them clean: all where it ends, none if it cannot be parted. What could
+        not be, such as a key without an end, is looked at again when it has grown by a quarter."""
+        held = self._held
+        if not ends and len(held) < self._enough:
+            return []
+        self._enough, whole = 0, self._cleaned(held)
         if ends:
             self._held = []
             return whole
@@ -164,6 +170,7 @@ class _Record:
             if done + rest == whole:
                 self._held = held[cut:]
                 return done
+        self._enough = len(held) * 5 // 4
         return []
 
     def _cleaned(self, lines: Sequence[str]) -> list[str]:

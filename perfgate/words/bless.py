@@ -277,9 +277,7 @@ TEXT: Final[Rows] = {
     "merge-no-plain-file": "it is no plain file, or a link, which is not followed",
     "merge-not-readable": "it cannot be read ({why})",
     "merge-too-large": "it is larger than {largest}",
-    "merge-other-format": (
-        "it is not of the format that this perfgate reads ({place}: {problem:quote})"
-    ),
+    "merge-other-format": "it is not of the format that this perfgate reads ({problem:quote})",
     "merge-twin-keys": "{problem:quote}",
     "merge-of-merged": (
         "{path:quote}: it is of gates that were merged before",

@@ -80,6 +80,11 @@ TEXT: Final[Rows] = {
         "Run it where the gate runs, with .perfgate/ at hand.",
     ),
     # Refused
+    "stdout-refused": (
+        "stdout: it does not take what is printed ({reason})",
+        "",
+        "Give it a place with room, or print to the terminal.",
+    ),
     "page-unwritten": (
         "{file:quote}: the page cannot be written there ({reason})",
         "",

@@ -13,6 +13,7 @@ from support.project import Project
 
 from perfgate import cli
 from perfgate.cli import looking
+from perfgate.model.errors import StoreFailed
 
 HOSTILE = "\x1b]0;OWNED\x07\x1b[2J\x9b31m\u202e\r"
 SPELLED = r"\x1b]0;OWNED\x07\x1b[2J\x9b31m\u202e\r"
@@ -43,6 +44,20 @@ def test_every_command_may_clear_up_before_it_is_ended(
     with pytest.raises(SystemExit) as left:
         cli.main(["show"])
     assert (left.value.code, cleared, capsys.readouterr().err.strip()) == (1, ["all"], "Aborted!")
+
+
+def test_a_full_disk_behind_stdout_is_a_message_and_no_traceback(
+    project: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    full = os.fdopen(os.open("/dev/full", os.O_WRONLY), "w", encoding="utf-8")
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", full)
+        with pytest.raises(SystemExit) as left:
+            cli.main(["schema"])
+    with suppress(OSError):
+        full.close()
+    assert left.value.code == StoreFailed.exit_code
+    assert capsys.readouterr().err.startswith("perfgate: stdout: ")
 
 
 def test_a_closed_pipe_is_left_in_silence(

@@ -347,10 +347,15 @@ def test_a_budget_that_is_no_fraction_is_refused(budget: float) -> None:
 
 @pytest.mark.parametrize("budget", ['"2"', '"x%"', '"nan%"', "[0.02]", "2", "true"])
 def test_what_a_budget_should_be_is_said_whatever_stands_there(tmp_path: Path, budget: str) -> None:
-    fields = refusal(tmp_path, f"budgets = {{step_ms = {budget}}}").fields
-    expected = fields["expected"]
-    assert isinstance(expected, Note)
-    assert expected.code == "expects-fraction"
+    for setting in (f"budgets = {{step_ms = {budget}}}", f"anchor_budget = {budget}"):
+        expected = refusal(tmp_path, setting).fields["expected"]
+        assert isinstance(expected, Note)
+        assert expected.code == "expects-fraction"
+
+
+def test_each_budget_may_be_a_percentage(tmp_path: Path) -> None:
+    settings = load(tmp_path, 'anchor_budget = "5 %"\nbudgets = {step_ms = "3%"}')
+    assert (settings.anchor_budget, settings.budgets) == (0.05, {Metric.STEP_MS: 0.03})
 
 
 def test_a_budget_given_as_an_option_replaces_that_of_its_metric_alone(tmp_path: Path) -> None:

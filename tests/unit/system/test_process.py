@@ -402,6 +402,37 @@ print("-----END RSA PRIVATE KEY-----", *range(30), sep="\\n")
     assert (tmp_path / "log").read_text().splitlines() == seen
 
 
+def test_a_key_without_an_end_hides_what_may_be_of_it_and_is_not_cleaned_with_each_line(
+    tmp_path: Path,
+) -> None:
+    cleaned = 0
+
+    def clean(text: str) -> str:
+        nonlocal cleaned
+        cleaned += len(text)
+        return Cleaner().clean(text)
+
+    program = """
+import time
+print("-----BEGIN PRIVATE KEY-----", flush=True)
+for line in range(400):
+    print(f"{line:03d}MIIEpAIBAAKCAQEA", flush=True)
+    time.sleep(0.001)
+"""
+    seen: list[str] = []
+    run_process(
+        (sys.executable, "-c", program),
+        cwd=tmp_path,
+        env=os.environ,
+        log=tmp_path / "log",
+        timeout_s=30,
+        listening=Listening(on_line=seen.append, clean=clean),
+    )
+    assert seen == ["[hidden: secret]"]
+    assert (tmp_path / "log").read_text().splitlines() == seen
+    assert cleaned < 200 * 400 * 20
+
+
 def test_output_without_line_ends_is_not_cleaned_over_and_over(tmp_path: Path) -> None:
     cleaned = 0
 
