@@ -18,7 +18,7 @@ from perfgate.model.baseline import Baseline
 from perfgate.model.document_text import SCHEMA_FILE
 from perfgate.model.errors import BaselineMissing, BaselineUnreadable, StoreFailed
 from perfgate.model.metric import Metric
-from perfgate.plugin.outputs import OutputFormat, holds_other, write_file
+from perfgate.plugin.outputs import write_file
 from perfgate.render.history import history_json, history_text
 from perfgate.render.html import page_html
 from perfgate.render.page import Row
@@ -128,22 +128,19 @@ def inspect(capture: Path, *, step: str | None, warmup: int, as_json: bool) -> N
         show(sample_text(new_page(), samples, source=source, missing=timeline.missing))
 
 
-def _out(ending: str, form: OutputFormat) -> Callable[[click.Context, click.Parameter, Path], Path]:
-    """Refuse a name that is not that of a file to be made, and to write over what is none of this
-    form."""
+def _ends_in(ending: str) -> Callable[[click.Context, click.Parameter, Path], Path]:
+    """Refuse to write over what a name of another form may be: a workload, a capture, code."""
 
     def checked(context: click.Context, _argument: click.Parameter, out: Path) -> Path:
         if out.suffix != ending:
             raise usage("out-odd", out=str(out), command=context.command_path, ending=ending)
-        if holds_other(out, form):
-            raise usage("output-other", option="OUT", file=str(out))
         return out
 
     return checked
 
 
 @click.command()
-@click.argument("out", type=PATH, callback=_out(".html", OutputFormat.HTML))
+@click.argument("out", type=PATH, callback=_ends_in(".html"))
 @click.argument("workloads", nargs=-1)
 def page(out: Path, workloads: tuple[str, ...]) -> None:
     """Write a page with plots and timelines of each WORKLOAD's newest kept result (default: of
@@ -155,7 +152,7 @@ def page(out: Path, workloads: tuple[str, ...]) -> None:
 
 
 @click.command()
-@click.argument("out", type=PATH, callback=_out(".json", OutputFormat.TRACE))
+@click.argument("out", type=PATH, callback=_ends_in(".json"))
 @click.argument("words", metavar="[WORKLOAD... | CAPTURE]", nargs=-1)
 def trace(out: Path, words: tuple[str, ...]) -> None:
     """Write a trace of each WORKLOAD's typical steps (default: of all), or of a whole CAPTURE.

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,7 +18,6 @@ from perfgate.model.document import GateDocument
 from perfgate.model.errors import ConfigInvalid, PerfgateError, StoreFailed
 from perfgate.model.note import Severity, noted
 from perfgate.model.pagedata import PageData
-from perfgate.store.disk import PathKind, kind_of
 
 HERE: Final = Path()
 
@@ -37,30 +35,6 @@ class OutputFormat(StrEnum):
     """Of merged gates; pytest writes that of a single one."""
     MARKDOWN = "markdown"
     """Appended, and so once and last: it may be the summary of a CI job, to which others add."""
-
-
-_BEGINS: Final[Mapping[OutputFormat, str]] = {
-    OutputFormat.JSON: r'\s*\{\s*"format":\s*\d+,\s*"perfgate":',
-    OutputFormat.PAGE_DATA: r'\s*\{\s*"format":\s*\d+,\s*"perfgate":',
-    OutputFormat.HTML: "(?i:<!doctype html>)",
-    OutputFormat.TRACE: r'\{"displayTimeUnit":',
-    OutputFormat.JUNIT: r"<\?xml ",
-}
-"""How what is written in a form begins, whichever perfgate wrote it."""
-
-
-def holds_other(file: Path, form: OutputFormat) -> bool:
-    """Whether a file is there that is none of this form, and nobody meant to be written over: a
-    baseline, a kept result, a project's settings."""
-    begins = _BEGINS.get(form)
-    if begins is None or kind_of(file) is not PathKind.FILE:
-        return False
-    try:
-        with file.open("rb") as held:
-            head = held.read(200).decode(errors="replace")
-    except OSError:
-        return False  # what the system says to it, writing tells
-    return head != "" and re.match(begins, head) is None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,8 +58,6 @@ class Outputs:
         named = {form: given(form.replace("-", "_")) for form in OutputFormat}
         files = {form: folder / file for form, file in named.items() if file is not None}
         for form, file in files.items():
-            if holds_other(file, form):
-                raise ConfigInvalid("output-other", option=f"{prefix}{form}", file=str(file))
             try:
                 _check_writable(file)
             except OSError as error:

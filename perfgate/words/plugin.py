@@ -105,11 +105,6 @@ TEXT: Final[Rows] = {
         "",
         "Give it a file in a folder that can be written to.",
     ),
-    "output-other": (
-        "{option}: {file:quote} is there and holds something else, so it is not written over",
-        "Expected a new file, or one that perfgate wrote in this form",
-        "Give it another name, or remove that file first.",
-    ),
     "output-refused": (
         "{file:quote}: the verdicts cannot be written there ({reason})",
         "",

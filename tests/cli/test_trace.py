@@ -67,19 +67,6 @@ def test_a_capture_is_read_and_never_written_over(
     assert not any((here.root / name).exists() for name in ("out.json", "loop"))
 
 
-def test_a_baseline_is_not_written_over_though_its_name_ends_as_that_of_a_trace(
-    here: Project,
-) -> None:
-    here.keep(records.result(of=here.declared()))
-    baseline = here.bless(here.baseline())
-    held = baseline.read_text()
-    seen = here.perfgate("trace", str(baseline.relative_to(here.root)))
-    assert (seen.status, "output-other" in seen.codes) == (2, True)
-    assert baseline.read_text() == held
-    for _ in range(2):  # over its own
-        assert here.perfgate("trace", "out.json").status == 0
-
-
 def test_a_gate_writes_one_where_it_is_asked_to(here: Project) -> None:
     here.measures(*records.runs())
     assert here.pytest("--perfgate", "--perfgate-trace=out/trace.json").status == 1

@@ -314,8 +314,6 @@ def test_the_pages_data_is_that_of_the_page_and_of_the_document(blessed: Project
     [
         (["--perfgate-markdown=workloads"], "output-unwritable"),
         (["--perfgate-json="], "output-unwritable"),
-        (["--perfgate-json=pyproject.toml"], "output-other"),
-        (["--perfgate-html=workloads/loops.py"], "output-other"),
         (["--perfgate-page-data=pyproject.toml/a.json"], "output-unwritable"),
     ],
 )

@@ -16,7 +16,7 @@ from support import gates
 from perfgate.model.document import GateDocument
 from perfgate.model.document_text import document_text, read_document
 from perfgate.model.pagedata import page_data
-from perfgate.plugin.outputs import OutputFormat, Outputs, holds_other
+from perfgate.plugin.outputs import OutputFormat, Outputs
 
 GATE = gates.gate("", gates.judged("mlp"))
 
@@ -77,18 +77,6 @@ def test_the_files_that_fit_are_whole_and_name_the_one_that_does_not(tmp_path: P
     assert document.shut_by == (refusal(OutputFormat.HTML, files[OutputFormat.HTML]),)
     assert read_document(files[OutputFormat.JSON].read_text("utf-8")) == document
     assert sorted(tmp_path.iterdir()) == [files[OutputFormat.JSON], files[OutputFormat.MARKDOWN]]
-
-
-def test_each_form_is_written_over_itself_and_over_no_other(tmp_path: Path) -> None:
-    files = {form: tmp_path / f"x.{form}" for form in OutputFormat}
-    written(files)
-    alike = {OutputFormat.JSON, OutputFormat.PAGE_DATA}
-    for form, file in files.items():
-        of = {other for other in OutputFormat if not holds_other(file, other)}
-        assert of == {form, OutputFormat.MARKDOWN} | (alike if form in alike else set())
-    empty, gone = tmp_path / "empty", tmp_path / "gone"
-    empty.touch()
-    assert not any(holds_other(file, form) for file in (empty, gone) for form in OutputFormat)
 
 
 def test_a_pipe_is_written_to(tmp_path: Path) -> None:
