@@ -143,12 +143,12 @@ _FAILURES: Final[Rows] = {
     "window-without-steps": (
         (
             "{workload}: its capture window, {from_s:s} to {until_s:s} after its start, holds no "
-            "step, and the command still ran"
+            "step"
         ),
         "The window must hold the warm-up and all measured steps",
         (
-            "Set a longer delay or duration, if the first step began after it. In the window: "
-            "{missing}. {missing:rest}\n{see:sentences}"
+            "Set a longer delay or duration, if the first step began after it, or a shorter delay, "
+            "if the steps were over. In the window: {missing}. {missing:rest}\n{see:sentences}"
         ),
     ),
     "command-without-steps": (
