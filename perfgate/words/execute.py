@@ -7,11 +7,12 @@ from typing import Final
 from perfgate.words.text import Rows
 
 _UNLOGGED: Final = (
-    "A program that is not Python leaves none, nor does python -I, -S or -E, nor one that is killed"
+    "A program that is not Python leaves none, nor does python -I, -S or -E, nor one that is "
+    "killed, nor one whose command sets PYTHONPATH itself"
 )
 _LEAVE_OUT: Final = (
-    "Leave such options out of the command, or judge by stored values: without --perfgate-against, "
-    'with ab_run = "off".'
+    "Leave such options out of the command, name folders in PYTHONPATH under `env` of the YAML "
+    'file, or judge by stored values: without --perfgate-against, with ab_run = "off".'
 )
 _ENVIRONMENT: Final = (
     "Let ab_setup make an environment of the checkout's own, and name its interpreter in ab_python."
