@@ -285,7 +285,7 @@ _RUNS: Final[Rows] = {
         "more, and {steps} were asked for"
     ),
     "core-left": "its process left core {core}, where the A/B run had put it",
-    "code-changed": "the workload's code changed meanwhile",
+    "code-changed": "the workload's code changed meanwhile, in {paths:list}",
     "busy-before": "before it started, {why}",
 }
 """What a run that was measured shows of itself."""

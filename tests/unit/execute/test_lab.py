@@ -180,6 +180,8 @@ def test_runs_are_numbered_on_and_code_that_changes_between_them_is_noted(
     ]
     assert lab.taken.last is not None
     assert lab.taken.last.code == OTHER
+    (changed,) = lab.taken.last.run.invalid
+    assert (changed.code, changed.fields["paths"]) == ("code-changed", ("model.py",))
     assert lab.machine.torch == "2.6.0"
 
 
