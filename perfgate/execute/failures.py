@@ -117,18 +117,15 @@ def refuse_uncaptured(end: RunEnd) -> None:
 
 
 def without_steps(missing: StepsNotFound, end: RunEnd) -> StepsNotFound:
-    """The same refusal of a command with what it said: it may have left before its first step.
-
-    Its exit status is 0 by then, or unknown: one that still ran when its window had been captured
-    was end.
-    """
+    """The same refusal of a command with what it said: it may have left before its first step, or
+    its window may lie before or behind them."""
     window = end.workload.capture
     fields: dict[str, object] = {
         "workload": end.workload.id,
         "missing": missing,
         "see": end.see,
     }
-    if isinstance(window, CaptureWindow) and end.outcome.exit_status is None:
+    if isinstance(window, CaptureWindow):
         until_s = window.delay + window.duration
         return StepsNotFound("window-without-steps", from_s=window.delay, until_s=until_s, **fields)
     return StepsNotFound("command-without-steps", **fields)

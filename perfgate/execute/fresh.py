@@ -35,6 +35,7 @@ from perfgate.model.errors import (
     NsysCrashed,
     PerfgateError,
     WorkloadFailed,
+    WorkloadTimedOut,
     WorktreeFailed,
 )
 from perfgate.model.machine import Machine
@@ -42,6 +43,10 @@ from perfgate.model.note import Note, Severity, note, noted
 from perfgate.model.sample import Form, Run
 from perfgate.model.settings import ABForm
 from perfgate.model.workload import Workload
+
+_MADE_AGAIN = (WorkloadFailed, WorkloadTimedOut, NsysCrashed)
+"""How a run may fail because of those that are alive next to it: one that wants what another holds
+fails, or waits for it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -309,7 +314,7 @@ class FreshLab:
         """
         if isinstance(failed, NsysCrashed) and job.tries < TRIES:
             self._of.listener.crashed(failed)
-        elif is_alone or not isinstance(failed, WorkloadFailed | NsysCrashed):
+        elif is_alone or not isinstance(failed, _MADE_AGAIN):
             if job.form is Form.BLOCK:
                 failed = self._failed_in_blocks(failed)
             if is_alone:

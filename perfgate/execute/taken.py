@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 
 from perfgate.execute.planned import PlannedRun, steps_in_blocks
+from perfgate.execute.provenance import SHOWN
 from perfgate.execute.run import Measured
 from perfgate.model.baseline import Baseline, BlessedRun
 from perfgate.model.metric import Metric
@@ -28,7 +29,9 @@ class Taken:
         so."""
         before = self.last
         if not job.is_reference and before is not None and made.code != before.code:
-            changed = note("code-changed", Severity.INVALID)
+            # Of one digest alone, or in one of them alone.
+            paths = sorted({path for path, _ in {*made.code.items()} ^ {*before.code.items()}})
+            changed = note("code-changed", Severity.INVALID, paths=tuple(paths[:SHOWN]))
             run = made.run.model_copy(update={"notes": (*made.run.notes, changed)})
             made = replace(made, run=run)
         self.runs.append((job, made))

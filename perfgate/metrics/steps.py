@@ -172,7 +172,9 @@ def find_steps(
         if own is not None:
             found.append(own)
         elif drawn:
-            without.append(note("all-warmup", Severity.WARN, pid=pid, ranges=drawn))
+            code = "all-warmup" if drawn == len(rows) else "all-warmup-of-more"
+            fields = {"pid": pid, "ranges": drawn, "matching": len(rows)}
+            without.append(Note(code=code, severity=Severity.WARN, fields=fields))
     if not found:
         raise _not_found(timeline, rule, matching, without)
     return tuple(dataclasses.replace(one, notes=(*one.notes, *without)) for one in found)
@@ -424,7 +426,7 @@ def _not_found(
     timeline: Timeline, rule: _Rule, matching: Flags, without: Sequence[Note]
 ) -> StepsNotFound:
     ranges, source = timeline.ranges, timeline.source
-    if all_warmup := tuple(one for one in without if one.code == "all-warmup"):
+    if all_warmup := tuple(one for one in without if one.code != "steps-of-others"):
         return StepsNotFound("steps-all-warmup", source=source, processes=all_warmup)
     if without:
         return StepsNotFound("steps-all-of-others", source=source, processes=tuple(without))

@@ -57,8 +57,7 @@ class KernelRow(TimeRow):
 
 
 class Reports(Record):
-    """The three summaries of one capture; an empty tuple where `skipped` says that nsys had no such
-    data."""
+    """The three summaries of one capture; an empty tuple where nsys had no such data."""
 
     nvtx_sum: tuple[NvtxRow, ...] = ()
     cuda_gpu_mem_time_sum: tuple[MemTimeRow, ...] = ()

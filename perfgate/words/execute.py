@@ -7,11 +7,12 @@ from typing import Final
 from perfgate.words.text import Rows
 
 _UNLOGGED: Final = (
-    "A program that is not Python leaves none, nor does python -I, -S or -E, nor one that is killed"
+    "A program that is not Python leaves none, nor does python -I, -S or -E, nor one that is "
+    "killed, nor one whose command sets PYTHONPATH itself"
 )
 _LEAVE_OUT: Final = (
-    "Leave such options out of the command, or judge by stored values: without --perfgate-against, "
-    'with ab_run = "off".'
+    "Leave such options out of the command, name folders in PYTHONPATH under `env` of the YAML "
+    'file, or judge by stored values: without --perfgate-against, with ab_run = "off".'
 )
 _ENVIRONMENT: Final = (
     "Let ab_setup make an environment of the checkout's own, and name its interpreter in ab_python."
@@ -143,12 +144,12 @@ _FAILURES: Final[Rows] = {
     "window-without-steps": (
         (
             "{workload}: its capture window, {from_s:s} to {until_s:s} after its start, holds no "
-            "step, and the command still ran"
+            "step"
         ),
         "The window must hold the warm-up and all measured steps",
         (
-            "Set a longer delay or duration, if the first step began after it. In the window: "
-            "{missing}. {missing:rest}\n{see:sentences}"
+            "Set a longer delay or duration, if the first step began after it, or a shorter delay, "
+            "if the steps were over. In the window: {missing}. {missing:rest}\n{see:sentences}"
         ),
     ),
     "command-without-steps": (
@@ -284,7 +285,7 @@ _RUNS: Final[Rows] = {
         "more, and {steps} were asked for"
     ),
     "core-left": "its process left core {core}, where the A/B run had put it",
-    "code-changed": "the workload's code changed meanwhile",
+    "code-changed": "the workload's code changed meanwhile, in {paths:list}",
     "busy-before": "before it started, {why}",
 }
 """What a run that was measured shows of itself."""

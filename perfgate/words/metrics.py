@@ -160,6 +160,10 @@ OTHER_NOTES: Final[Rows] = {
         "the last step ends with the capture, may have been cut off by it and is not counted"
     ),
     "all-warmup": "process {pid} holds step ranges, all of them warm-up ({ranges})",
+    "all-warmup-of-more": (
+        "process {pid} holds step ranges, all of them warm-up ({ranges} of {matching} that match; "
+        "the others lie inside these, were not closed, or are another thread's)"
+    ),
     "steps-of-others": "process {pid} holds step ranges, none of them perfgate's ({ranges})",
 }
 """What is worth knowing of the steps, and makes no number wrong."""
@@ -179,8 +183,9 @@ NOT_FOUND: Final[Rows] = {
         "{source}: no step is left after warm-up: {processes:list;}",
         "Measured steps come after the warm-up",
         (
-            "Run more steps, or lower `warmup`. If a launcher starts the process of the steps, it "
-            "must wait for it: the capture ends with the launcher."
+            "Run more steps, or lower `warmup`, and see that each push has its pop. If a launcher "
+            "starts the process of the steps, it must wait for it: the capture ends with the "
+            "launcher."
         ),
     ),
     "no-ranges": (

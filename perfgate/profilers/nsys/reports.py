@@ -30,7 +30,8 @@ Fields = dict[str, float | int | str | None]
 def run_reports(tool: NsysTool, sqlite: Path, folder: Path, *, on_tick: OnTick = None) -> Reports:
     """Let nsys summarise a capture's export; the CSVs stay in `folder` as `{report}.csv`.
 
-    A report that nsys skipped for want of data is in `Reports.skipped` with its reason.
+    A report that nsys skipped for want of data is in `Reports.skipped` with its reason. One of a
+    table that holds other events alone is an empty file.
 
     Raises:
         CaptureUnreadable: the export is none, or a report is missing or cut.
@@ -45,7 +46,7 @@ def run_reports(tool: NsysTool, sqlite: Path, folder: Path, *, on_tick: OnTick =
         on_tick=on_tick,
     )
     return read_reports(
-        {name: found[name].text for name in ReportName if not found[name].skipped},
+        {name: found[name].text for name in ReportName if found[name].text},
         skipped={name: why for name in ReportName if (why := found[name].skipped)},
         source=str(sqlite),
     )

@@ -145,7 +145,7 @@ def test_a_command_without_a_step_may_have_ended_before_it_or_its_window_may_hav
     window = COMMAND.model_copy(update={"capture": CaptureWindow(delay=1, duration=2)})
     for workload, status, code in (
         (COMMAND, None, "command-without-steps"),
-        (window, 0, "command-without-steps"),
+        (window, 0, "window-without-steps"),
         (window, None, "window-without-steps"),
     ):
         error = without_steps(missing, of(ended(exit_status=status), workload=workload))

@@ -29,6 +29,7 @@ from perfgate.model.errors import (
     RevisionMissing,
     StoreFailed,
     WorkloadFailed,
+    WorkloadTimedOut,
     WorktreeFailed,
 )
 from perfgate.model.machine import Machine
@@ -179,6 +180,8 @@ def test_runs_are_numbered_on_and_code_that_changes_between_them_is_noted(
     ]
     assert lab.taken.last is not None
     assert lab.taken.last.code == OTHER
+    (changed,) = lab.taken.last.run.invalid
+    assert (changed.code, changed.fields["paths"]) == ("code-changed", ("model.py",))
     assert lab.machine.torch == "2.6.0"
 
 
@@ -224,12 +227,13 @@ def test_the_next_workloads_runs_are_ended_where_this_one_wants_more(tmp_path: P
     assert of.made[6:] == ["start b/run-3 b/run-4", "end b/run-3 b/run-4"]
 
 
+@pytest.mark.parametrize("error", [WorkloadFailed, WorkloadTimedOut])
 @pytest.mark.parametrize("form", [None, Form.BLOCK])
 def test_one_that_fails_next_to_the_last_workloads_runs_is_made_again_alone(
-    tmp_path: Path, form: Form | None
+    tmp_path: Path, form: Form | None, error: type[PerfgateError]
 ) -> None:
     of = Prepared(tmp_path)
-    taken = WorkloadFailed("quoted", text="the port is taken")
+    taken = error("quoted", text="the port is taken")
     pair = (measured(), measured())
     of.left = [taken, measured() if form is None else pair]
     lab = of.of()
@@ -240,7 +244,7 @@ def test_one_that_fails_next_to_the_last_workloads_runs_is_made_again_alone(
     of.left = [taken, taken]
     lab = of.of()
     lab.start_first((form, 1))
-    with pytest.raises(WorkloadFailed if form is None else WorktreeFailed):
+    with pytest.raises(error if form is None else WorktreeFailed):
         list(lab.runs(1) if form is None else lab.pairs(form, 1))
 
 

@@ -256,6 +256,17 @@ def test_why_there_is_no_step(timeline: Timeline, warmup: int, code: str) -> Non
     assert raised.value.code == code
 
 
+def test_ranges_that_were_pushed_and_never_popped_are_no_warm_up_alone() -> None:
+    """nsys closes them all where the process ends: each lies inside the one before."""
+    pushed = build(ranges=[Range(start=10 * n, end=900, name=f"Batch {n}") for n in range(20)])
+    with pytest.raises(StepsNotFound) as raised:
+        measure(pushed, step=r"Batch \d+", is_pattern=True, warmup=5)
+    processes = raised.value.fields["processes"]
+    assert isinstance(processes, tuple)
+    (one,) = processes
+    assert (one.code, one.fields["ranges"], one.fields["matching"]) == ("all-warmup-of-more", 1, 20)
+
+
 def test_a_broken_pattern_is_a_mistake_of_configuration() -> None:
     with pytest.raises(ConfigInvalid) as raised:
         measure(turns(("step", 0, 50)), step="Batch (", is_pattern=True)

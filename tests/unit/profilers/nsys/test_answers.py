@@ -136,6 +136,13 @@ def test_reports_are_read_and_skipped_ones_keep_nsyss_reason(
     assert [path.name for path in (fake.folder / "printed").iterdir()] == ["nvtx_sum.csv"]
 
 
+def test_a_report_of_a_table_that_holds_no_such_event_is_empty(fake: Fake) -> None:
+    """Of a window that opened behind the last range NVTX_EVENTS holds the domain's end alone."""
+    found = reports(fake, of("nvtx_sum", NOTHING, SKIPS))
+    assert found.nvtx_sum == ()
+    assert found.skipped == dict.fromkeys(OTHERS, LACKS)
+
+
 def test_found_nothing_found_and_skipped_differ_by_the_log(fake: Fake) -> None:
     folder = fake.folder / "printed"
     folder.mkdir()
