@@ -72,7 +72,7 @@ def first_time_work(runs: Sequence[Run]) -> Note | None:
         number: one
         for number, run in enumerate(runs)
         for one in run.notes
-        if one.code == "first-time-work"
+        if one.code == "first-steps-slow"
     }
     return found[max(found)] if len(found) > max(1, len(runs) / 2) else None
 

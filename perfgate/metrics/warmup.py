@@ -58,8 +58,8 @@ def unsettled(process: Process) -> Note | None:
     A slow step alone shows nothing: hosts stall, and larger batches may come first. It is slow with
     calls that load code, take memory or make graphs, which the later steps do not make; or the
     window begins with several that are far slower than all that follow. And what it takes longer is
-    neither longer kernels nor more of them. Without calls it is a warning: other runs must show
-    it too.
+    neither longer kernels nor more of them. Without calls, and for less than `OUT_OF_TURN_NS` a
+    step, it is a warning: other runs must show it too.
     """
     steps, kept = process.steps, process.kept
     if steps.whole or len(steps) < FEWEST_STEPS or not kept[len(steps) // 2 :].any():
@@ -107,16 +107,25 @@ class _Window:
         self.calls_ns = sum_by(self.step, calls.end[self.calls] - calls.start[self.calls], size)
         """How long they lasted."""
 
-    def note(self, which: Flags, values: _Times, usual: _Times, *, with_calls: bool = True) -> Note:
-        """What those steps took, next to what is usual."""
+    def note(
+        self,
+        which: Flags,
+        values: _Times,
+        usual: _Times,
+        *,
+        with_calls: bool = True,
+        is_proven: bool = True,
+    ) -> Note:
+        """What those steps took, next to what is usual; unproven it takes other runs."""
         timeline, numbers = self.process.timeline, np.flatnonzero(which)
         keys = timeline.calls.name[self.calls[np.isin(self.step, numbers)]].tolist()
         made = Counter(base_name(timeline.names[key]) for key in keys)
         named = tuple(f"{name} ({count})" for name, count in made.most_common(3))
         with_calls = with_calls and bool(named)
+        code = "first-time-calls" if with_calls else "first-time-work"
         return note(
-            "first-time-calls" if with_calls else "first-time-work",
-            Severity.INVALID if with_calls else Severity.WARN,
+            code if is_proven else "first-steps-slow",
+            Severity.INVALID if is_proven else Severity.WARN,
             slow=len(numbers),
             steps=len(self.period),
             last=int(numbers[-1]) + 1,
@@ -160,7 +169,9 @@ def _at_the_start(window: _Window) -> Note | None:
         return None
     values = window.period if (slow & which).any() else window.kernel_ns
     usual = values[half:][values[half:] > 0]
-    return window.note(which, values, usual, with_calls=bool(with_calls.any()))
+    by_calls = bool(with_calls.any())
+    is_proven = by_calls or bool((excess[leading] > OUT_OF_TURN_NS).all())
+    return window.note(which, values, usual, with_calls=by_calls, is_proven=is_proven)
 
 
 def _loading(window: _Window) -> Note | None:

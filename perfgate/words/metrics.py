@@ -100,6 +100,11 @@ INVALID: Final[Rows] = {
     "first-time-work": (
         "{slow:step|steps} of the measured {steps}, the last of them number {last}, took up to "
         "{longest_ms:ms} ms where {usual_ms:ms} ms are usual: first-time work that belongs in the "
+        "warm-up; raise warmup by at least {last}"
+    ),
+    "first-steps-slow": (
+        "{slow:step|steps} of the measured {steps}, the last of them number {last}, took up to "
+        "{longest_ms:ms} ms where {usual_ms:ms} ms are usual: first-time work that belongs in the "
         "warm-up, if more runs show it; then raise warmup by at least {last}"
     ),
     "first-time-calls": (

@@ -268,7 +268,7 @@ def test_a_run_of_the_other_commit_that_is_not_what_was_blessed(
 def test_a_commit_whose_runs_do_first_time_work_is_not_the_other_side(
     slow: int, stage: Stage
 ) -> None:
-    work = {"notes": (note("first-time-work", Severity.WARN, slow=3, last=5),)}
+    work = {"notes": (note("first-steps-slow", Severity.WARN, slow=3, last=5),)}
     there = [slower(0, n).model_copy(update=work if n < slow else {}) for n in range(8)]
     sides = Pairs(there, [slower(0, n + 2) for n in range(8)])
     assert gated(screen(2.5), sides).verdict.stage is stage

@@ -712,7 +712,7 @@ TWO = records.run(processes=[records.process(), records.process(pid=2)])
 
 def starting(number: int = 0, *, times: int = 1) -> Run:
     """A run whose first steps are slow, as so many of its processes show."""
-    found = note("first-time-work", Severity.WARN, slow=3, last=5)
+    found = note("first-steps-slow", Severity.WARN, slow=3, last=5)
     return slower(0, number).model_copy(update={"notes": (found,) * times})
 
 
@@ -738,4 +738,4 @@ def test_one_run_that_starts_slowly_may_have_met_a_change_of_pace(number: int) -
     made = [starting(n, times=2) if n == number else slower(0, n) for n in range(5)]
     checked = gated(made, None, ONCE)
     assert checked.verdict.outcome is PASSED
-    assert "first-time-work" in [one.code for one in checked.runs[number].notes]
+    assert "first-steps-slow" in [one.code for one in checked.runs[number].notes]

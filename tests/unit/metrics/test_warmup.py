@@ -14,7 +14,11 @@ from perfgate.model.timeline import Timeline
 from perfgate.model.workload import WAIT_RANGE
 
 MS = 1_000_000
-FIRST_TIME = {"first-time-work": Severity.WARN, "first-time-calls": Severity.INVALID}
+FIRST_TIME = {
+    "first-time-work": Severity.INVALID,
+    "first-steps-slow": Severity.WARN,
+    "first-time-calls": Severity.INVALID,
+}
 USUAL = 10
 """Length of a step that does nothing for the first time, ms."""
 
@@ -211,3 +215,13 @@ def test_in_turns_with_another_process_a_slow_first_block_proves_nothing() -> No
         at += 100 * MS
     assert last(build(ranges=ranges)) is None
     assert last(loop([slow] * 5 + [usual] * 15)) is not None
+
+
+@pytest.mark.parametrize(
+    ("slow_ms", "code"), [(59.0, "first-steps-slow"), (61.0, "first-time-work")]
+)
+def test_what_no_call_shows_is_proven_by_one_run_only_where_no_host_is_so_slow(
+    slow_ms: float, code: str
+) -> None:
+    (sample,) = measure(loop(steps(90.0, 90.0, slow_ms, 80.0, 70.0)), step="step", steps=1000)
+    assert [one.code for one in sample.notes if one.code in FIRST_TIME] == [code]
