@@ -9,7 +9,7 @@ from statistics import median
 from perfgate.execute.planned import PlannedRun, steps_in_blocks
 from perfgate.execute.provenance import SHOWN
 from perfgate.execute.run import Measured
-from perfgate.model.baseline import Baseline, BlessedRun
+from perfgate.model.baseline import Baseline, BlessedRun, changed_code
 from perfgate.model.metric import Metric
 from perfgate.model.note import Severity, note
 from perfgate.model.sample import Form
@@ -29,9 +29,9 @@ class Taken:
         so."""
         before = self.last
         if not job.is_reference and before is not None and made.code != before.code:
-            # Of one digest alone, or in one of them alone.
-            paths = sorted({path for path, _ in {*made.code.items()} ^ {*before.code.items()}})
-            changed = note("code-changed", Severity.INVALID, paths=tuple(paths[:SHOWN]))
+            either_way = changed_code(before.code, made.code) + changed_code(made.code, before.code)
+            paths = tuple(dict.fromkeys(either_way))[:SHOWN]
+            changed = note("code-changed", Severity.INVALID, paths=paths)
             run = made.run.model_copy(update={"notes": (*made.run.notes, changed)})
             made = replace(made, run=run)
         self.runs.append((job, made))
