@@ -10,7 +10,7 @@ from typing import Final
 
 from perfgate.model.baseline import Baseline, BlessedRun, common_step_ranges
 from perfgate.model.metric import Metric
-from perfgate.model.note import Note, note
+from perfgate.model.note import Note, Severity, note
 from perfgate.model.sample import Form, Run
 
 MOST_OTHERS: Final = 0.2
@@ -74,7 +74,10 @@ def first_time_work(runs: Sequence[Run]) -> Note | None:
         for one in run.notes
         if one.code == "first-steps-slow"
     }
-    return found[max(found)] if len(found) > max(1, len(runs) / 2) else None
+    if len(found) <= max(1, len(runs) / 2):
+        return None
+    last = found[max(found)]
+    return Note(code="first-time-work", severity=Severity.INVALID, fields=last.fields)
 
 
 def processes_lost(runs: Sequence[Run]) -> Note | None:

@@ -733,6 +733,12 @@ def test_a_run_that_does_not_count_ends_the_gate(
     assert came(gated(made, None, baseline)) == (Outcome.INVALID, None, number, 0)
 
 
+def test_what_most_runs_show_of_first_time_work_is_said_to_be_that() -> None:
+    checked = gated([starting(), starting()], None, ONCE)
+    shown = note("first-time-work", Severity.INVALID, slow=3, last=5)
+    assert checked.verdict.why == note("run-invalid", run=2, why=(shown,))
+
+
 @pytest.mark.parametrize("number", range(5))
 def test_one_run_that_starts_slowly_may_have_met_a_change_of_pace(number: int) -> None:
     made = [starting(n, times=2) if n == number else slower(0, n) for n in range(5)]
