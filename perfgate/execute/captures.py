@@ -56,8 +56,8 @@ def measure_capture(
         CaptureUnreadable: nsys left something that is no capture.
         LayoutUnknown: reports or export are of a form that perfgate does not know.
     """
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="perfgate-read") as beside:
-        reading = beside.submit(_see, workload, captured)
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="perfgate-read") as pool:
+        reading = pool.submit(_see, workload, captured)
         reports = run_reports(tool, captured.sqlite, reports_folder(raw, captured), on_tick=on_tick)
         timeline, processes, missing = reading.result()
     share = share_of_h2d(reports)

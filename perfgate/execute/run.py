@@ -231,16 +231,15 @@ class OneRun:
         Raises:
             CaptureUnreadable: nsys left something that is no capture. LayoutUnknown: its reports or
             export are of a form that perfgate does not know. StepsNotFound: no capture of the run
-            holds a step. CodeUnproven: its commit is not shown of the process that took its steps.
-            CodeUnproven, CodeStale: as `code_of_run`.
+            holds a step. CodeUnproven, CodeStale: as `code_of_run` and `code_unlogged`.
             StoreFailed: the disk did not take it.
         """
         outcome, worker_report = ran.end.outcome, ran.end.worker_report
         tool, raw = self.context.tool, self.spec.folder
         workload = as_taken(self.workload, worker_report)
         logs, started_at = self.import_logs, ran.started_at.timestamp()
-        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="perfgate-code") as beside:
-            seen = beside.submit(
+        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="perfgate-code") as pool:
+            seen = pool.submit(
                 code_of_run, self.context, self.workload, logs, started_at=started_at
             )
             captures = [

@@ -68,16 +68,11 @@ def _some(names: Iterable[str]) -> tuple[str, ...]:
 
 def first_time_work(runs: Sequence[Run]) -> Note | None:
     """What most of at least two runs show of first-time work; in one a pace may have changed."""
-    found = {
-        number: one
-        for number, run in enumerate(runs)
-        for one in run.notes
-        if one.code == "first-steps-slow"
-    }
+    slow = [[one for one in run.notes if one.code == "first-steps-slow"] for run in runs]
+    found = [notes[0].fields for notes in slow if notes]
     if len(found) <= max(1, len(runs) / 2):
         return None
-    last = found[max(found)]
-    return Note(code="first-time-work", severity=Severity.INVALID, fields=last.fields)
+    return Note(code="first-time-work", severity=Severity.INVALID, fields=found[-1])
 
 
 def processes_lost(runs: Sequence[Run]) -> Note | None:

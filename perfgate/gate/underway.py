@@ -154,7 +154,8 @@ class Underway:
         into.append(run)
         made = [*self.runs, *self.blocks]
         unfit = run.conditions.invalid
-        of_all = (processes_lost(made), first_time_work(self.runs))
+        alone = [*self.alone_there, *self.runs]  # blocks change sides where a start would show
+        of_all = (processes_lost(made), first_time_work(alone))
         why = (*unfit, *run.invalid, *(one for one in of_all if one is not None))
         if why:
             code = "run-unfit" if unfit else "run-invalid"

@@ -65,7 +65,9 @@ def unsettled(process: Process) -> Note | None:
     if steps.whole or len(steps) < FEWEST_STEPS or not kept[len(steps) // 2 :].any():
         return None
     window = _Window(process)
-    return _at_the_start(window) or _loading(window)
+    start = _at_the_start(window)
+    is_proven = start is not None and start.severity is Severity.INVALID
+    return start if is_proven else _loading(window) or start
 
 
 class _Window:
@@ -108,30 +110,22 @@ class _Window:
         """How long they lasted."""
 
     def note(
-        self,
-        which: Flags,
-        values: _Times,
-        usual: _Times,
-        *,
-        with_calls: bool = True,
-        is_proven: bool = True,
+        self, which: Flags, values: _Times, usual: _Times, *, code: str = "first-time-calls"
     ) -> Note:
-        """What those steps took, next to what is usual; unproven it takes other runs."""
+        """What those steps took, next to what is usual, and what they called."""
         timeline, numbers = self.process.timeline, np.flatnonzero(which)
         keys = timeline.calls.name[self.calls[np.isin(self.step, numbers)]].tolist()
         made = Counter(base_name(timeline.names[key]) for key in keys)
         named = tuple(f"{name} ({count})" for name, count in made.most_common(3))
-        with_calls = with_calls and bool(named)
-        code = "first-time-calls" if with_calls else "first-time-work"
         return note(
-            code if is_proven else "first-steps-slow",
-            Severity.INVALID if is_proven else Severity.WARN,
+            code,
+            Severity.WARN if code == "first-steps-slow" else Severity.INVALID,
             slow=len(numbers),
             steps=len(self.period),
             last=int(numbers[-1]) + 1,
             longest_ms=float(values[numbers].max()) / 1e6,
             usual_ms=float(np.median(usual)) / 1e6 if len(usual) else 0.0,
-            calls=named if with_calls else (),
+            calls=named if code == "first-time-calls" else (),
         )
 
 
@@ -169,9 +163,11 @@ def _at_the_start(window: _Window) -> Note | None:
         return None
     values = window.period if (slow & which).any() else window.kernel_ns
     usual = values[half:][values[half:] > 0]
-    by_calls = bool(with_calls.any())
-    is_proven = by_calls or bool((excess[leading] > OUT_OF_TURN_NS).all())
-    return window.note(which, values, usual, with_calls=by_calls, is_proven=is_proven)
+    if with_calls.any():
+        return window.note(which, values, usual)
+    is_proven = (excess[leading] > OUT_OF_TURN_NS).all()
+    code = "first-time-work" if is_proven else "first-steps-slow"
+    return window.note(which, values, usual, code=code)
 
 
 def _loading(window: _Window) -> Note | None:

@@ -739,6 +739,14 @@ def test_what_most_runs_show_of_first_time_work_is_said_to_be_that() -> None:
     assert checked.verdict.why == note("run-invalid", run=2, why=(shown,))
 
 
+@pytest.mark.parametrize("both", [True, False])
+def test_of_blocks_both_sides_runs_alone_show_first_time_work(both: bool) -> None:
+    pair = Pair(reference=starting() if both else slower(0), candidate=starting(1))
+    sides = Pairs(noisy_runs(0), noisy_runs(0, wobble=2), alone=pair)
+    checked = gated([], None, None, blocks=sides, against=True)
+    assert checked.verdict.outcome is (Outcome.INVALID if both else PASSED)
+
+
 @pytest.mark.parametrize("number", range(5))
 def test_one_run_that_starts_slowly_may_have_met_a_change_of_pace(number: int) -> None:
     made = [starting(n, times=2) if n == number else slower(0, n) for n in range(5)]

@@ -217,6 +217,13 @@ def test_in_turns_with_another_process_a_slow_first_block_proves_nothing() -> No
     assert last(loop([slow] * 5 + [usual] * 15)) is not None
 
 
+def test_code_that_is_loaded_late_is_found_behind_a_start_that_proves_nothing() -> None:
+    lengths = [*steps(50, 50, 50, 50, 50, of=15), 40.0, *steps(of=4)]
+    assert last(loop(lengths)) == 5
+    (sample,) = measure(loop(lengths, calls={15: [CODE]}, lasting=20 * MS), step="step", steps=1000)
+    assert [one.code for one in sample.notes if one.code in FIRST_TIME] == ["first-time-calls"]
+
+
 @pytest.mark.parametrize(
     ("slow_ms", "code"), [(59.0, "first-steps-slow"), (61.0, "first-time-work")]
 )

@@ -58,6 +58,7 @@ def run(
     timeout_s: float = 20.0,
     on_line: Callable[[str], None] | None = None,
     mark: str = "",
+    clean: Callable[[str], str] = lambda text: text.replace("secret", "hidden"),
 ) -> tuple[Finished, list[str]]:
     lines: list[str] = []
     finished = run_process(
@@ -66,10 +67,7 @@ def run(
         env={**ENV, RUN_COOKIE: mark},
         log=folder / "log",
         timeout_s=timeout_s,
-        listening=Listening(
-            on_line=on_line or lines.append,
-            clean=lambda text: text.replace("secret", "hidden"),
-        ),
+        listening=Listening(on_line=on_line or lines.append, clean=clean),
     )
     return finished, lines
 
@@ -364,18 +362,7 @@ def test_what_is_wrapped_over_lines_is_cleaned_however_late_the_next_line_comes(
         "import time\nfor part in ('a', 'sec', 'ret', *'bcdefg'):\n"
         " print(part, flush=True); time.sleep(0.2)"
     )
-    seen: list[str] = []
-    run_process(
-        (sys.executable, "-c", program),
-        cwd=tmp_path,
-        env=os.environ,
-        log=tmp_path / "log",
-        timeout_s=30,
-        listening=Listening(
-            on_line=seen.append,
-            clean=lambda text: text.replace("sec\nret", "hidden"),
-        ),
-    )
+    _, seen = run(program, tmp_path, clean=lambda text: text.replace("sec\nret", "hidden"))
     assert seen == ["a", "hidden", *"bcdefg"]
     assert (tmp_path / "log").read_text().split() == seen
 
@@ -389,15 +376,7 @@ for line in range(30):
     time.sleep(0.01)
 print("-----END RSA PRIVATE KEY-----", *range(30), sep="\\n")
 """
-    seen: list[str] = []
-    run_process(
-        (sys.executable, "-c", program),
-        cwd=tmp_path,
-        env=os.environ,
-        log=tmp_path / "log",
-        timeout_s=30,
-        listening=Listening(on_line=seen.append, clean=Cleaner().clean),
-    )
+    _, seen = run(program, tmp_path, clean=Cleaner().clean)
     assert seen == ["[hidden: secret]", *map(str, range(30))]
     assert (tmp_path / "log").read_text().splitlines() == seen
 
@@ -419,15 +398,7 @@ for line in range(400):
     print(f"{line:03d}MIIEpAIBAAKCAQEA", flush=True)
     time.sleep(0.001)
 """
-    seen: list[str] = []
-    run_process(
-        (sys.executable, "-c", program),
-        cwd=tmp_path,
-        env=os.environ,
-        log=tmp_path / "log",
-        timeout_s=30,
-        listening=Listening(on_line=seen.append, clean=clean),
-    )
+    _, seen = run(program, tmp_path, clean=clean)
     assert seen == ["[hidden: secret]"]
     assert (tmp_path / "log").read_text().splitlines() == seen
     assert cleaned < 200 * 400 * 20
