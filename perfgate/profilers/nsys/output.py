@@ -35,9 +35,10 @@ OWN_LINE: Final = re.compile(
     | SKIPPED:\ (No\ data\ available\.|.*does\ not\ contain\ .*)
     | WARNING:\ (CUDA\ graph-level|Device-side\ CUDA|Backtraces?\ )
     | WARNING:\ CPU\ (IP|context|sampling|backtrace)
-    | Failed\ to\ create\ '
-    | Substitution\ error\ in\ '
+    | Failed\ to\ (create|truncate)\ '
+    | Substitution\ errors?\ in\ '
     | Importer\ error\ status:
+    | Export\ error:
     | Import\ Failed\ with\ unexpected\ exception
     | Unable\ to\ retrieve\ the\ importer\ version
     | FATAL\ ERROR:\ .*QuadD

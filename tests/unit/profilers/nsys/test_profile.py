@@ -105,6 +105,7 @@ Importer error status: Importation failed.
 Error {
   Type: RuntimeError
 }
+Export error: File not found: '/tmp/run/.nsys-rep'.
 Generated:
     /tmp/run/capture.nsys-rep
 {
