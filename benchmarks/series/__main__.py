@@ -14,20 +14,18 @@ numbers.
 from __future__ import annotations
 
 import argparse
-import importlib
 import math
 import os
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
 import perfgate
 from benchmarks.series.lessons import VARIANTS
-from benchmarks.series.measuring import Nsys, Turns, collect, commit_of, context_of, is_small
+from benchmarks.series.measuring import Nsys, Turns, collect, commit_of, context_of
 from benchmarks.series.recording import Recording, Unusable, load, merge, save
 from benchmarks.series.table import PICTURE, markdown
 from perfgate.model.errors import PerfgateError
@@ -104,20 +102,20 @@ def parser() -> argparse.ArgumentParser:
     )
     run.add_argument(
         "--runs",
-        type=_positive_int,
+        type=int,
         default=RUNS,
         metavar="N",
         help=f"of each variant (default: {RUNS})",
     )
     run.add_argument(
         "--seconds",
-        type=_positive,
+        type=float,
         metavar="N",
         help="start no run after this time",
     )
     run.add_argument(
         "--run-timeout",
-        type=_positive,
+        type=float,
         default=math.inf,
         metavar="S",
         help=(
@@ -127,9 +125,6 @@ def parser() -> argparse.ArgumentParser:
     )
     run.add_argument(
         "--project", type=Path, default=Path(), metavar="DIR", help="holds workloads/ (default: .)"
-    )
-    run.add_argument(
-        "--keep", type=Path, metavar="DIR", help="keep logs and scrubbed exports of the runs there"
     )
 
     joined = kinds.add_parser(
@@ -162,19 +157,7 @@ def _run(given: argparse.Namespace) -> int:
     project = given.project.resolve()
     env = dict(os.environ)
     context = context_of(project, env)
-    small = is_small(context.machine, env)
-    recording = (
-        load(given.out)
-        if given.out.exists()
-        else Recording(perfgate=perfgate.__version__, small=small)
-    )
-    if recording.small != small:
-        kinds = ("full-sized", "small")
-        found = (
-            f"it holds runs of the {kinds[recording.small]} loops, and these would be of "
-            f"the {kinds[small]} ones"
-        )
-        raise Unusable(f"{given.out}: {found}; give another file.")
+    recording = load(given.out) if given.out.exists() else Recording(perfgate=perfgate.__version__)
     loops = list(dict.fromkeys(given.workload or VARIANTS))
     if len(context.machine.gpus) > 1 and any(loop in VARIANTS for loop in loops):
         _say(
@@ -183,23 +166,15 @@ def _run(given: argparse.Namespace) -> int:
         )
     variants = collect(project, loops, given.variant, env=env, machine=context.machine)
     save(recording, given.out)
-    with ExitStack() as held:
-        if given.keep is None:
-            folder = Path(
-                held.enter_context(tempfile.TemporaryDirectory(prefix="perfgate-series-"))
-            )
-        else:
-            folder = given.keep.resolve()
-            folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="perfgate-series-") as folder:
         turns = Turns(
             recording=recording,
             variants=variants,
             runs=given.runs,
             measure=Nsys(
                 context=context,
-                folder=folder,
+                folder=Path(folder),
                 variants=tuple(given.variant),
-                keep=given.keep is not None,
                 commit=commit_of(project),
                 longest_s=given.run_timeout,
                 say=_say,
@@ -224,51 +199,21 @@ def _merge(given: argparse.Namespace) -> int:
 
 
 def _table(given: argparse.Namespace) -> int:
+    # Only here: a machine that measures has no matplotlib.
+    from benchmarks.series.picture import svg  # noqa: PLC0415
+
     recording = load(given.file)
-    try:
-        # Only here, and only if it can be had: a machine that measures has no use for it.
-        drawn = importlib.import_module("benchmarks.series.picture").svg(recording)
-        lacking = ""
-    except ModuleNotFoundError as missing:
-        if (missing.name or "").partition(".")[0] != "matplotlib":
-            raise
-        drawn, lacking = (
-            None,
-            f"{PICTURE} was not drawn: matplotlib is not installed (pip install -e '.[bench]').\n",
-        )
-    files = {"RESULTS.md": markdown(recording, picture=drawn is not None)}
+    drawn = svg(recording)
+    (given.out / "RESULTS.md").write_text(
+        markdown(recording, picture=drawn is not None), encoding="utf-8"
+    )
     if drawn is not None:
-        files[PICTURE] = drawn
-    try:
-        given.out.mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            (given.out / name).write_text(text, encoding="utf-8")
-    except OSError as refused:
-        raise Unusable(
-            f"{given.out}: it cannot be written to ({refused.strerror or refused})."
-        ) from refused
-    sys.stderr.write(lacking)
-    return MISSING if lacking else DONE
+        (given.out / PICTURE).write_text(drawn, encoding="utf-8")
+    return DONE
 
 
 def _say(line: str) -> None:
     print(line, flush=True)
-
-
-def _positive(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is no number of seconds above 0")
-    return value
-
-
-def _positive_int(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is no whole number above 0")
-    return int(text)
 
 
 if __name__ == "__main__":

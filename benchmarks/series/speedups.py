@@ -48,10 +48,7 @@ def _bars(recording: Recording, loop: str) -> tuple[Bar, ...]:
     found = []
     for variant in variants:
         times = variant.values(Metric.STEP_MS)
-        theirs, base = (
-            None if recording.small else _published(loop, one.variant)
-            for one in (variant, variants[0])
-        )
+        theirs, base = (_published(loop, one.variant) for one in (variant, variants[0]))
         found.append(
             Bar(
                 variant=variant.variant,

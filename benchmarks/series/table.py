@@ -115,11 +115,6 @@ def _circumstances(recording: Recording) -> Iterator[str]:
     yield f"- perfgate {recording.perfgate}" + (
         f", commit {', '.join(commits)} (+: with changes)" if commits else ""
     )
-    if recording.small:
-        yield (
-            "- The small variants of the loops: no published number is about these, and "
-            "none is shown."
-        )
     yield f"- {len(runs)} runs, {sum(run.took_s for run in runs):.0f} s of measuring"
 
 
@@ -128,29 +123,22 @@ def _loop(recording: Recording, loop: str, steps: Sequence[Step]) -> Iterator[st
     variants = ordered_variants(recording, loop)
     yield from ("", f"## {loop}", "")
     if series is not None:
-        published = (
-            f" Published on an {series.published_on}."
-            if series.published_on and not recording.small
-            else ""
-        )
+        published = f" Published on an {series.published_on}." if series.published_on else ""
         yield from (f"{series.summary}.{published}", "")
     elif loop in SCALED:
         yield from (f"{SCALED[loop]}.", "")
-    yield from _speeds(recording, series, variants)
+    yield from _speeds(series, variants)
     yield from _problems(recording, variants)
     if steps:
         yield ""
-        yield from _steps(series, steps, small=recording.small)
+        yield from _steps(series, steps)
         yield from _places(steps)
         yield from _noted(steps)
-        if not recording.small:
-            yield from _unlike_published(recording, loop, steps)
+        yield from _unlike_published(recording, loop, steps)
 
 
-def _speeds(
-    recording: Recording, series: Series | None, variants: Sequence[RecordedVariant]
-) -> Iterator[str]:
-    unit = None if series is None or recording.small else series.unit
+def _speeds(series: Series | None, variants: Sequence[RecordedVariant]) -> Iterator[str]:
+    unit = None if series is None else series.unit
     columns: list[tuple[str, Callable[[RecordedVariant], str]]] = [
         ("runs", lambda variant: str(len(variant.sound))),
         ("steps/s", lambda variant: _speed(speed(variant))),
@@ -235,8 +223,8 @@ def _host(recording: Recording, machine: int) -> int:
     return next((number for number, common in enumerate(shared) if common), machine)
 
 
-def _steps(series: Series | None, steps: Sequence[Step], *, small: bool) -> Iterator[str]:
-    shows_published = not small and any(step.published is not None for step in steps)
+def _steps(series: Series | None, steps: Sequence[Step]) -> Iterator[str]:
+    shows_published = any(step.published is not None for step in steps)
     titles = ["variant", "against", "speed", *(["published"] if shows_published else [])]
     titles += ["step up", "better", "worse", "step back", "worse then", "counts", "lesson"]
     yield _row(titles)
