@@ -7,8 +7,7 @@ the one before.
 `run` measures each variant of workloads/ several times, in fresh processes under nsys, and saves
 after each run: run the same command again, and it goes on where it was. On a machine with several
 GPUs, start one `run` a GPU, each with its own CUDA_VISIBLE_DEVICES, cores (taskset), loops and
-file, and `merge` the files. `table` writes RESULTS.md and series.svg, next to the published
-numbers.
+file, and `merge` the files. `table` writes RESULTS.md, next to the published numbers.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ import perfgate
 from benchmarks.series.lessons import VARIANTS
 from benchmarks.series.measuring import Nsys, Turns, collect, commit_of, context_of
 from benchmarks.series.recording import Recording, Unusable, load, merge, save
-from benchmarks.series.table import PICTURE, markdown
+from benchmarks.series.table import markdown
 from perfgate.model.errors import PerfgateError
 from perfgate.system.signals import ending_as_on_ctrl_c
 
@@ -134,20 +133,8 @@ def parser() -> argparse.ArgumentParser:
     )
     joined.add_argument("out", type=Path, metavar="OUT.json", help="read first if it is there")
     joined.add_argument("parts", type=Path, nargs="+", metavar="PART.json")
-    table = kinds.add_parser(
-        "table",
-        help="write RESULTS.md and series.svg",
-        description="Judge a recording and write RESULTS.md and, with matplotlib (pip install -e "
-        "'.[bench]'), series.svg.",
-    )
+    table = kinds.add_parser("table", help="judge a recording and write RESULTS.md")
     table.add_argument("file", type=Path, metavar="FILE.json")
-    table.add_argument(
-        "--out",
-        type=Path,
-        default=HERE,
-        metavar="DIR",
-        help="where to (default: benchmarks/series)",
-    )
     return whole
 
 
@@ -199,16 +186,7 @@ def _merge(given: argparse.Namespace) -> int:
 
 
 def _table(given: argparse.Namespace) -> int:
-    # Only here: a machine that measures has no matplotlib.
-    from benchmarks.series.picture import svg  # noqa: PLC0415
-
-    recording = load(given.file)
-    drawn = svg(recording)
-    (given.out / "RESULTS.md").write_text(
-        markdown(recording, picture=drawn is not None), encoding="utf-8"
-    )
-    if drawn is not None:
-        (given.out / PICTURE).write_text(drawn, encoding="utf-8")
+    (HERE / "RESULTS.md").write_text(markdown(load(given.file)), encoding="utf-8")
     return DONE
 
 

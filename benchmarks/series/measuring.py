@@ -247,7 +247,6 @@ class Turns:
     ends: float | None = None
     """On that clock; None for no limit."""
     _left_out: set[tuple[str, str]] = field(default_factory=set)
-    _unsound: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def take(self) -> Recording:
         """Make runs until each variant has enough of them, or the time is over; loop after loop.
@@ -308,14 +307,8 @@ class Turns:
                 f"{run.took_s:.0f} s"
             )
             return
-        self.say(f"{one.workload.id}: a run that does not count, {'; '.join(run.problems)}")
-        self._unsound[one.key] = self._unsound.get(one.key, 0) + 1
-        if self._unsound[one.key] >= self.runs:
-            self._left_out.add(one.key)
-            self._fail(
-                variant,
-                f"none of its last {self._unsound[one.key]} runs counts: {run.problems[0]}",
-            )
+        self._left_out.add(one.key)
+        self._fail(variant, f"a run does not count: {run.problems[0]}")
 
     def _fail(self, variant: RecordedVariant, reason: str) -> None:
         self.say(f"{variant.workload.id}: failed, {reason}")

@@ -17,7 +17,6 @@ from perfgate.model.sample import OUTSIDE_RANGES
 from perfgate.model.verdict import Verdict
 from perfgate.words.numbers import count, listed, milliseconds
 
-PICTURE: Final = "series.svg"
 COUNTS: Final = (
     Metric.LAUNCHES,
     Metric.GRAPH_LAUNCHES,
@@ -38,8 +37,8 @@ NCCL: Final = (Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS)
 _NONE: Final = "-"
 
 
-def markdown(recording: Recording, *, picture: bool) -> str:
-    """Write the whole file; `picture` says whether one lies next to it."""
+def markdown(recording: Recording) -> str:
+    """Write the whole file."""
     judged = {loop: judge_loop(recording, loop) for loop in ordered_loops(recording)}
     lines = [
         "# The optimisation series, measured and judged",
@@ -73,14 +72,6 @@ def markdown(recording: Recording, *, picture: bool) -> str:
             (
                 f"{found.total()} steps: "
                 f"{', '.join(f'{number} {finding}' for finding, number in found.items())}."
-            ),
-        ]
-    if picture:
-        lines += [
-            "",
-            (
-                f"![Speed-up over the first variant of each loop, ours and published; what the GPU "
-                f"did of a step]({PICTURE})"
             ),
         ]
     for loop, steps in judged.items():
