@@ -209,15 +209,11 @@ def time_nsys(nsys: Path, export: Path, folder: Path) -> dict[str, float]:
     """Seconds of nsys's kernel summary and gap search. Its exit status proves nothing: the outputs
     are looked at."""
     taken: dict[str, float] = {}
-    for verb, report in (("stats", "cuda_gpu_kern_sum"), ("analyze", "gpu_gaps")):
+    asked = (("stats", "--report", "cuda_gpu_kern_sum"), ("analyze", "--rule", "gpu_gaps:gap=0"))
+    for verb, kind, report in asked:
         base = folder / f"nsys_{verb}"
         options = ["--format", "csv", "--force-overwrite=true", "--output", str(base)]
-        argv = [
-            str(nsys),
-            verb,
-            "--report" if verb == "stats" else "--rule",
-            f"{report}{'' if verb == 'stats' else ':gap=0'}",
-        ]
+        argv = [str(nsys), verb, kind, report]
         begun = time.perf_counter()
         ran = subprocess.run(
             [*argv, *options, str(export)], check=False, capture_output=True, text=True

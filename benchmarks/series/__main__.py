@@ -28,37 +28,25 @@ from benchmarks.series.measuring import Nsys, Turns, collect, commit_of, context
 from benchmarks.series.recording import Recording, Unusable, load, merge, save
 from benchmarks.series.table import markdown
 from perfgate.model.errors import PerfgateError
-from perfgate.system.signals import ending_as_on_ctrl_c
 
 HERE: Final = Path(__file__).resolve().parent
-RUNS: Final = 3
 DONE, MISSING, USAGE = 0, 1, 2
-INTERRUPTED: Final = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Do what is asked, and return the exit status."""
     given = parser().parse_args(argv)
     try:
-        with ending_as_on_ctrl_c():
-            match given.what:
-                case "run":
-                    return _run(given)
-                case "merge":
-                    return _merge(given)
-                case _:
-                    return _table(given)
-    except Unusable as refused:
+        match given.what:
+            case "run":
+                return _run(given)
+            case "merge":
+                return _merge(given)
+            case _:
+                return _table(given)
+    except (Unusable, PerfgateError) as refused:
         sys.stderr.write(f"{refused}\n")
         return USAGE
-    except PerfgateError as failed:
-        sys.stderr.write(f"{failed}\n")
-        return failed.exit_code
-    except KeyboardInterrupt:
-        sys.stderr.write(
-            "Interrupted: what was measured is saved. Run the same command again to go on.\n"
-        )
-        return INTERRUPTED
 
 
 def parser() -> argparse.ArgumentParser:
@@ -86,7 +74,6 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--workload",
         nargs="+",
-        action="extend",
         metavar="W",
         help=f"loops, by the stem of their file (default: {' '.join(VARIANTS)}); resnet50_ddp "
         "runs on as many GPUs as are visible",
@@ -94,7 +81,6 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--variant",
         nargs="+",
-        action="extend",
         default=[],
         metavar="R",
         help="only these; `exhaustive` must be named",
@@ -102,9 +88,9 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--runs",
         type=int,
-        default=RUNS,
+        default=3,
         metavar="N",
-        help=f"of each variant (default: {RUNS})",
+        help="of each variant (default: %(default)s)",
     )
     run.add_argument(
         "--seconds",
@@ -146,11 +132,6 @@ def _run(given: argparse.Namespace) -> int:
     context = context_of(project, env)
     recording = load(given.out) if given.out.exists() else Recording(perfgate=perfgate.__version__)
     loops = list(dict.fromkeys(given.workload or VARIANTS))
-    if len(context.machine.gpus) > 1 and any(loop in VARIANTS for loop in loops):
-        _say(
-            f"{len(context.machine.gpus)} GPUs are visible, and these loops use one: set "
-            f"CUDA_VISIBLE_DEVICES"
-        )
     variants = collect(project, loops, given.variant, env=env, machine=context.machine)
     save(recording, given.out)
     with tempfile.TemporaryDirectory(prefix="perfgate-series-") as folder:

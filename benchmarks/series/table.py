@@ -8,7 +8,7 @@ from functools import partial
 from statistics import median
 from typing import Final
 
-from benchmarks.series.judging import Step, judge_loop, ordered_variants, shares_of, speed
+from benchmarks.series.judging import Step, judge_loop, ordered_variants, speed
 from benchmarks.series.lessons import SCALED, VARIANTS, Lesson, Series, Unit
 from benchmarks.series.recording import RecordedVariant, Recording
 from perfgate.model.metric import Metric
@@ -26,8 +26,6 @@ COUNTS: Final = (
     Metric.SYNCS,
 )
 MOST_RANGES: Final = 3
-OTHERWISE: Final = 0.1
-"""A gain that differs from the published one by a larger share is shown with what the GPU did."""
 LEAST_SHARE: Final = 0.05
 """Of the largest change: a range of less is not named."""
 RARE: Final = (Metric.GRAPH_LAUNCHES,)
@@ -119,13 +117,12 @@ def _loop(recording: Recording, loop: str, steps: Sequence[Step]) -> Iterator[st
     elif loop in SCALED:
         yield from (f"{SCALED[loop]}.", "")
     yield from _speeds(series, variants)
-    yield from _problems(recording, variants)
+    yield from _problems(variants)
     if steps:
         yield ""
         yield from _steps(series, steps)
         yield from _places(steps)
         yield from _noted(steps)
-        yield from _unlike_published(recording, loop, steps)
 
 
 def _speeds(series: Series | None, variants: Sequence[RecordedVariant]) -> Iterator[str]:
@@ -160,7 +157,7 @@ def _speeds(series: Series | None, variants: Sequence[RecordedVariant]) -> Itera
         yield _row([variant.variant, *(cells[place] for _, cells in written)])
 
 
-def _problems(recording: Recording, variants: Sequence[RecordedVariant]) -> Iterator[str]:
+def _problems(variants: Sequence[RecordedVariant]) -> Iterator[str]:
     written = [
         f"- {variant.variant} {'failed once' if variant.sound else 'has no run'}: {failure.reason}."
         for variant in variants
@@ -176,7 +173,7 @@ def _problems(recording: Recording, variants: Sequence[RecordedVariant]) -> Iter
     ]
     if len({run.code for variant in variants for run in variant.sound}) > 1:
         written.append("- The workload's code changed between these runs.")
-    written += [*_windows(variants), *_apart(recording, variants)]
+    written += _windows(variants)
     if written:
         yield ""
         yield from written
@@ -191,27 +188,6 @@ def _windows(variants: Sequence[RecordedVariant]) -> Iterator[str]:
         whose = f" of {listed(names)}" if len(of) > 1 else ""
         after = f" after {warmup} of warm-up" if warmup else ""
         yield f"- Each run{whose} measured {steps} steps{after}."
-
-
-def _apart(recording: Recording, variants: Sequence[RecordedVariant]) -> Iterator[str]:
-    """Which variants were measured on which machine, where not all were on the same."""
-    on: dict[int, list[str]] = {}
-    for variant in variants:
-        for machine in sorted({_host(recording, run.machine) for run in variant.sound}):
-            on.setdefault(machine, []).append(variant.variant)
-    if len({tuple(names) for names in on.values()}) > 1:
-        written = (
-            f"{listed(names)} on machine {machine + 1}" for machine, names in sorted(on.items())
-        )
-        yield f"- Measured were {'; '.join(written)}."
-
-
-def _host(recording: Recording, machine: int) -> int:
-    """The first machine that has a GPU of this one: of a host, one process may see more GPUs than
-    another."""
-    gpus = {gpu.uuid for gpu in recording.machines[machine].gpus}
-    shared = (gpus & {gpu.uuid for gpu in one.gpus} for one in recording.machines)
-    return next((number for number, common in enumerate(shared) if common), machine)
 
 
 def _steps(series: Series | None, steps: Sequence[Step]) -> Iterator[str]:
@@ -264,36 +240,6 @@ def _noted(steps: Sequence[Step]) -> Iterator[str]:
     ]
     if written:
         yield from ("", "What the gate remarks on, on the way up:", "")
-        yield from written
-
-
-def _unlike_published(recording: Recording, loop: str, steps: Sequence[Step]) -> Iterator[str]:
-    """Where a variant gains more or less than published, a line each, with what the profile shows
-    of it.
-    """
-    written: list[str] = []
-    for step in steps:
-        sides = [recording.of(loop, name) for name in (step.before, step.variant)]
-        before, now = (None if side is None else shares_of(side) for side in sides)
-        if not step.ratio or not step.published or before is None or now is None:
-            continue
-        if abs(step.ratio / step.published - 1) > OTHERWISE:
-            shown = [
-                f"{what} {100 * then:.0f} -> {100 * share:.0f} %"
-                for what, then, share in (
-                    ("computes", before.computing, now.computing),
-                    ("copies and nothing else", before.copying, now.copying),
-                    ("idles", before.idle, now.idle),
-                )
-            ]
-            gains = f"x{step.ratio:.2f} against x{step.published:.2f}"
-            written.append(f"- {step.variant}: {gains}; of a step the GPU {', '.join(shown)}")
-    if written:
-        yield from (
-            "",
-            "Where a gain is not the published one, and what the GPU does before and after it:",
-            "",
-        )
         yield from written
 
 

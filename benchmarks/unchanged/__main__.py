@@ -44,7 +44,6 @@ from perfgate.system.git import read_commit
 HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parents[1]
 DONE, MISSING = 0, 1
-_DIGITS: Final = 4
 
 
 class GatedWorkload(Record):
@@ -118,7 +117,7 @@ def workload_of(one: DocumentWorkload) -> GatedWorkload:
         runs=len(one.runs) + len(one.reference_runs) + len(one.interleaved_runs),
         reason="" if verdict.outcome is Outcome.PASSED else verdict.reason,
         changes={
-            row.metric: float(f"{row.change:.{_DIGITS}g}")
+            row.metric: float(f"{row.change:.4g}")
             for row in rows
             if row is not None and row.change is not None and row.outcome is not None
         },
