@@ -383,10 +383,3 @@ def check_orphans(orphans: Sequence[str] | PerfgateError) -> CheckResult:
         return CheckResult("baselines", note("baselines-owned"))
     paths = tuple(sorted(orphans))
     return CheckResult("baselines", note("baselines-orphaned", BAD, count=len(paths), paths=paths))
-
-
-def check_distribution(option: str | None) -> tuple[CheckResult, ...]:
-    """Say that a standing option of pytest-xdist is none of a gate's."""
-    if option is None:
-        return ()
-    return (CheckResult("pytest-xdist", note("distribution-ignored", OPEN, option=option)),)

@@ -23,17 +23,14 @@ from perfgate.model.errors import (
     EXIT_SHUT,
     BaselineMissing,
     BaselineUnreadable,
-    CaptureUnreadable,
     ConfigInvalid,
     NcuFailed,
-    ResultMissing,
-    StepsNotFound,
 )
 from perfgate.model.verdict import MetricVerdict, Verdict
 from perfgate.plugin.listing import collect
 from perfgate.render.explanation import explanation_text, kernels_text
 from perfgate.render.records import comparison_text
-from perfgate.store import KeptResult, Store
+from perfgate.store import RESULT_FILE, KeptResult
 from perfgate.views.explain import (
     Subject,
     compared,
@@ -65,7 +62,6 @@ def compare(a: str, b: str, *, step: str | None) -> None:
     .sqlite), or the name of a workload: its baseline, or with `:kept` behind it, its newest kept
     result. `perfgate explain A B` says where they differ.
     """
-    _check_step(step, a, b)
     with ExitStack() as held:
         found = compared(*_subjects(Project.here(), a, b, step, held))
     captures = a.endswith(CAPTURES), b.endswith(CAPTURES)
@@ -114,7 +110,6 @@ def explain(
     """
     if ncu and (len(words) != 1 or words[0].endswith(CAPTURES)):
         raise usage("option-idle", option="--ncu", needed="one workload")
-    _check_step(step, *words)
     here = Project.here()
     verdict: Verdict | None = None
     with ExitStack() as held:
@@ -177,58 +172,33 @@ def _note(line: str) -> None:
     show(f"perfgate: {escape.line(line)}", err=True)
 
 
-def _check_step(step: str | None, *words: str) -> None:
-    """Refuse a name of steps where no capture is asked about: all else has its own steps."""
-    if step is not None and not any(word.endswith(CAPTURES) for word in words):
-        raise usage("option-idle", option="--step", needed="a capture")
-
-
 def _subjects(
     here: Project, a: str, b: str, step: str | None, held: ExitStack
 ) -> tuple[Subject, Subject]:
     if step is None and a.endswith(CAPTURES) != b.endswith(CAPTURES):
-        capture, other = (a, b) if a.endswith(CAPTURES) else (b, a)
-        _subject(here, other, step, held)  # which has steps, if it is anything
-        raise ConfigInvalid("capture-without-step", subject=capture)
+        raise ConfigInvalid("capture-without-step", subject=a if a.endswith(CAPTURES) else b)
     return _subject(here, a, step, held), _subject(here, b, step, held)
 
 
 def _subject(here: Project, word: str, step: str | None, held: ExitStack) -> Subject:
     path, store = Path(word), here.store
     if word.endswith(CAPTURES):
-        try:
-            return of_capture(path, step=step, find_tool=find_tool, held=held)
-        except StepsNotFound as missing:
-            if step is None:
-                raise
-            raise StepsNotFound("captures-without-steps", missing=missing) from missing
+        return of_capture(path, step=step, find_tool=find_tool, held=held)
     if word.endswith(KEPT):
         kept = here.latest(word.removesuffix(KEPT))
         return of_result(kept, runs=kept.result.runs, label=word)
-    if os.path.isdir(word) or path.name == "result.json":  # noqa: PTH112 - of any word
-        return _result(store, path, word)
+    if os.path.isdir(word) or path.name == RESULT_FILE:  # noqa: PTH112 - of any word
+        folder = path.parent if path.name == RESULT_FILE else path
+        kept = KeptResult(folder=folder, result=store.results.load(folder))
+        return of_result(kept, runs=kept.result.runs, label=word)
     if path.suffix == ".json":
         return Subject(side=Side.of_baseline(word, store.baselines.read(path)))
-    return _blessed(store, word)
-
-
-def _result(store: Store, path: Path, word: str) -> Subject:
-    folder = path.parent if path.name == "result.json" else path
-    if not os.path.lexists(folder / "result.json"):
-        raise ResultMissing("subject-without-result", subject=word)
-    kept = KeptResult(folder=folder, result=store.results.load(path))
-    return of_result(kept, runs=kept.result.runs, label=word)
-
-
-def _blessed(store: Store, word: str) -> Subject:
     found = [one for one in store.baselines.listed() if one.workload == word]
+    if not found:
+        raise BaselineMissing("subject-missing", subject=word)
     if len(found) > 1:
         files = tuple(os.path.relpath(one.path) for one in found)
         raise BaselineMissing("subject-several", subject=word, count=len(found), files=files)
-    if not found:
-        if os.path.exists(word):  # noqa: PTH110 - of any word
-            raise CaptureUnreadable("subject-foreign", subject=word)
-        raise BaselineMissing("subject-missing", subject=word)
     if isinstance(found[0].found, BaselineUnreadable):
         raise found[0].found
     return Subject(side=Side.of_baseline(word, found[0].found))

@@ -40,11 +40,8 @@ def show_baselines(workload: str | None) -> None:
     every = here.store.baselines.listed(at_home=True)
     listed = [one for one in every if workload in (None, one.workload)]
     if not listed:
-        known = tuple(sorted({one.workload for one in here.store.baselines.listed()}))
-        subject = workload or here.baselines
-        if known:
-            raise BaselineMissing("baseline-unknown", subject=subject, known=known)
-        raise BaselineMissing("baselines-none", subject=subject)
+        known = tuple(sorted({one.workload for one in every})) or ("none",)
+        raise BaselineMissing("baseline-unknown", subject=workload or here.baselines, known=known)
     if workload is None:
         show(_list(listed))
     for one in listed:

@@ -72,11 +72,10 @@ class Project:
         if latest is not None:
             return latest
         kept = self.store.results.workloads()
-        if near := near_names(workload, kept):
-            raise ResultMissing("result-misspelt", subject=workload, nearest=tuple(near))
-        if kept:
-            raise ResultMissing("result-unknown", subject=workload, known=tuple(kept))
-        raise ResultMissing("results-none")
+        if not kept:
+            raise ResultMissing("results-none")
+        known = tuple(near_names(workload, kept) or kept)
+        raise ResultMissing("result-unknown", subject=workload, known=known)
 
     def repeats(self, baseline: Baseline) -> tuple[list[Result], int]:
         """What is kept of a baseline's workload on its machine, newest first, and how much of it
@@ -107,11 +106,10 @@ def workload_of(name: str, workloads: Sequence[Workload]) -> Workload:
         ConfigInvalid: there is none.
     """
     by_id = {workload.id: workload for workload in workloads}
-    if name in by_id:
-        return by_id[name]
-    if by_id:
-        raise ConfigInvalid("workload-unknown", subject=name, known=tuple(sorted(by_id)))
-    raise ConfigInvalid("workload-unknown-and-none", subject=name)
+    if name not in by_id:
+        known = tuple(sorted(by_id)) or ("none",)
+        raise ConfigInvalid("workload-unknown", subject=name, known=known)
+    return by_id[name]
 
 
 def find_tool(nsys: str | None = None) -> NsysTool:

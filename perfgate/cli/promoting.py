@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import cache
-from pathlib import Path
+from typing import NamedTuple
 
 import click
 
@@ -15,15 +14,9 @@ from perfgate.bless.holds import budgets_of, costs, holding
 from perfgate.bless.refusals import refuse_unasked
 from perfgate.cli.project import Project
 from perfgate.cli.terminal import Hold, cleaned, hold_option, new_page, show, usage
-from perfgate.model.baseline import Baseline, Blessing, Result, changed_code
-from perfgate.model.errors import (
-    BlessRefused,
-    ConfigInvalid,
-    RepositoryUnreadable,
-    ResultMissing,
-    ResultUnreadable,
-)
-from perfgate.model.note import Note, note
+from perfgate.model.baseline import Baseline, Blessing, Result
+from perfgate.model.errors import RepositoryUnreadable, ResultMissing
+from perfgate.model.note import note
 from perfgate.plugin.listing import collect
 from perfgate.render.records import bless_text
 from perfgate.system import git
@@ -54,12 +47,12 @@ def bless(
     """Make the kept result of each WORKLOAD (default: of all) its baseline. Never measures."""
     if occasion and accept_regression:
         raise usage("options-contradict", option="--occasion", other="--accept-regression")
-    here = Project.here()
-    names = tuple(dict.fromkeys(workloads)) or _still_there(here)
-    if not names:
-        raise ResultMissing("results-none")
     in_ci = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
     refuse_unasked(reason, in_ci=in_ci, allow_ci=allow_ci)
+    here = Project.here()
+    names = tuple(dict.fromkeys(workloads)) or _measured(here)
+    if not names:
+        raise ResultMissing("results-none")
     asked = Blessing(
         by=git.author(here.root),
         at=datetime.now(UTC),
@@ -68,21 +61,22 @@ def bless(
     )
     planned: list[_Plan] = []
     for name in names:
-        plan = _Plan(here, name)
-        if (why := _why_gone(here, plan.newest)) is not None:
-            raise BlessRefused("workload-gone", subject=name, why=why)
+        slug = here.latest(name).result.machine.slug
+        listed = here.store.results.listed(name, slug)
+        results = [one.found for one in listed if isinstance(one.found, Result)]
+        old = here.store.baselines.load(slug, name)
         if occasion:
-            plan.new = blessing.add_occasion(plan.results, plan.old, asked)
+            new = blessing.add_occasion(results, old, asked)
         else:
-            plan.new = blessing.bless(
-                plan.results,
-                plan.old,
+            new = blessing.bless(
+                results,
+                old,
                 asked,
-                code_now=here.code_now(plan.newest.code),
+                code_now=here.code_now(results[0].code),
                 settings=here.settings,
                 consent=blessing.Consent(accept_regression=accept_regression, hold=hold),
             )
-        planned.append(plan)
+        planned.append(_Plan(newest=results[0], old=old, new=new))
     # All are blessed at once, or none.
     for plan in planned:
         here.store.baselines.ready_for(plan.new)
@@ -92,17 +86,12 @@ def bless(
     show(say.message(note("baseline-commit")))
 
 
-class _Plan:
-    """What is to be blessed of one workload, newest result first."""
+class _Plan(NamedTuple):
+    """What is to be blessed of one workload."""
 
+    newest: Result
+    old: Baseline | None
     new: Baseline
-
-    def __init__(self, here: Project, name: str) -> None:
-        slug = here.latest(name).result.machine.slug
-        listed = here.store.results.listed(name, slug)
-        self.results = [one.found for one in listed if isinstance(one.found, Result)]
-        self.newest = self.results[0]
-        self.old = here.store.baselines.load(slug, name)
 
 
 def _shown(here: Project, plan: _Plan, *, path: str, occasion: bool) -> str:
@@ -127,39 +116,7 @@ def _branch_without(result: Result, here: Project) -> str | None:
     return None
 
 
-def _still_there(here: Project) -> tuple[str, ...]:
-    """The workloads with kept results but for those that are gone, which are named."""
-    names = []
-    for name in here.store.results.workloads():
-        with suppress(ResultUnreadable):  # which is refused when it is to be blessed
-            if (why := _why_gone(here, here.latest(name).result)) is not None:
-                show(say.fact(note("left-out-gone", workload=name, why=why)))
-                continue
-        names.append(name)
-    return tuple(names)
-
-
-def _why_gone(here: Project, result: Result) -> Note | None:
-    """Why a workload is there no more; None where it is, or nobody knows."""
-    workload, root = result.workload, here.root
-    if not (root / workload.source).is_file():
-        return note("source-gone", source=workload.source)
-    is_collected = (root / workload.source).is_relative_to(root / here.settings.workloads)
-    now = here.code_now(result.code)
-    if not is_collected or not changed_code(result.code, now):
-        return None
-    ids = _collected_ids(root)
-    if not ids or workload.id in ids:
-        return None
-    return note("source-without", source=workload.source, workload=workload.id)
-
-
-@cache
-def _collected_ids(root: Path) -> frozenset[str]:
-    """All workloads of the project; none where they cannot be collected, which the next gate
-    says.
-    """
-    try:
-        return frozenset(workload.id for workload in collect(root).workloads)
-    except ConfigInvalid:
-        return frozenset()
+def _measured(here: Project) -> tuple[str, ...]:
+    """The project's workloads with kept results: not those that were renamed or deleted since."""
+    kept = here.store.results.workloads()
+    return tuple(one.id for one in collect(here.root).workloads if one.id in kept)

@@ -14,8 +14,7 @@ from perfgate.bless.holds import budgets_of, holding, last_plan, wider_budgets
 from perfgate.cli.project import Project, find_tool, workload_of
 from perfgate.cli.terminal import Hold, hold_option, new_page, show, show_error, usage
 from perfgate.model.baseline import Baseline
-from perfgate.model.errors import BaselineMissing, CalibrationRefused, NsysNotFound, PerfgateError
-from perfgate.model.machine import Machine
+from perfgate.model.errors import BaselineMissing, CalibrationRefused, PerfgateError
 from perfgate.model.note import note
 from perfgate.model.workload import Workload
 from perfgate.plugin.listing import collect
@@ -51,7 +50,7 @@ def calibrate(workloads: tuple[str, ...], *, runs: int | None, kept: bool, hold:
     if kept and runs is not None:
         raise usage("options-contradict", option="--kept", other="--runs")
     here = Project.here()
-    machine = _this_machine(here)
+    machine = here.machine(nsys=str(find_tool().version))
     targets = _targets(here, workloads, machine.slug)
     for _, baseline in () if kept else targets:
         calibration.refuse_machine(baseline, machine)
@@ -86,14 +85,6 @@ def _targets(here: Project, names: Sequence[str], slug: str) -> list[Target]:
     if not targets:
         raise BaselineMissing("baseline-not-here", subject=here.baselines, machine=slug)
     return targets
-
-
-def _this_machine(here: Project) -> Machine:
-    """What a gate would find here; without its nsys, whose absence that gate reports."""
-    try:
-        return here.machine(nsys=str(find_tool().version))
-    except NsysNotFound:
-        return here.machine(nsys=None)
 
 
 def _measure_again(here: Project, targets: Sequence[Target], *, runs: int) -> datetime:

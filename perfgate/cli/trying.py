@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from pathlib import Path
 
@@ -12,8 +11,7 @@ import click
 from perfgate.cli.project import Project, find_tool
 from perfgate.cli.terminal import PATH, new_page, screen, show
 from perfgate.demo.replay import play
-from perfgate.doctor import CheckResult, Examined, check_distribution, check_orphans, examine
-from perfgate.execute.addopts import addopts_in_force, distribution_of
+from perfgate.doctor import CheckResult, Examined, check_orphans, examine
 from perfgate.init.project import command
 from perfgate.init.scaffold import installs_fail
 from perfgate.machine import read_machine
@@ -43,19 +41,11 @@ def doctor() -> None:
     except ConfigInvalid as unknown:
         found.append(check_orphans(unknown))
     else:
-        found += (check_orphans(_orphans(here, collected)), *_distribution(collected))
+        found.append(check_orphans(_orphans(here, collected)))
     found += _workflows(here.root)
     rows = [(one.check, one.ok, say.fact(one.said), say.next_step(one.said)) for one in found]
     show(findings_text(new_page(), rows))
     sys.exit(EXIT_SHUT if any(one.ok is False for one in found) else EXIT_OPEN)
-
-
-def _distribution(collected: Collected) -> tuple[CheckResult, ...]:
-    """Whether a standing option asks pytest-xdist to distribute."""
-    standing = shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))
-    return check_distribution(
-        distribution_of([*addopts_in_force((), collected.configuration), *standing])
-    )
 
 
 def _workflows(root: Path) -> tuple[CheckResult, ...]:

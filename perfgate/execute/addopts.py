@@ -6,7 +6,6 @@ Light by design: a worker imports it.
 from __future__ import annotations
 
 import argparse
-import re
 import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -97,20 +96,6 @@ def starting_options(words: Sequence[str], *, folder: Path) -> tuple[str, ...]:
         else [f"--confcutdir={(folder / found.confcutdir).resolve()}"]
     )
     return (*options, *(word for plugin in found.plugins for word in ("-p", plugin)))
-
-
-def distribution_of(words: Sequence[str]) -> str | None:
-    """Return the last of some words by which pytest-xdist distributes tests, with its value; None
-    where none does."""
-    distribution = None
-    for word, value in pairwise([*words, ""]):
-        if found := _DISTRIBUTES.fullmatch(word):
-            number = found["joined"] or value
-            distribution = None if number == "0" else f"{found['option']} {number}".rstrip()
-    return distribution
-
-
-_DISTRIBUTES = re.compile(r"(?P<option>-n|--numprocesses)=?(?P<joined>(?<==).*|(?<=-n)\w+)?")
 
 
 def _is_known(word: str) -> bool:

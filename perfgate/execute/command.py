@@ -45,6 +45,9 @@ def worker_command(
         "--tb=short",
         "-p",
         "no:cacheprovider",
+        # It would keep what a thread raises for a summary, and not show it.
+        "-p",
+        "no:threadexception",
         # What a mark expects is of the gate's own item. It is an option of a plugin that may be
         # switched off.
         *(() if "no:skipping" in options else ("--runxfail",)),

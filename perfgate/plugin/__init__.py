@@ -74,15 +74,13 @@ def pytest_load_initial_conftests(
     given = early_config.known_args_namespace
     gates = getattr(given, "perfgate", False)
     if gates:
-        _part("guards").clean_standard_streams()
-        _part("guards").hold_exits(early_config.stash)
-        _part("handed_on").note_early(early_config, args)
-        _part("typed").note_words(early_config, parser)
+        _part("guards").guard_process(early_config)
+        _part("typed").note_words(early_config, parser, args)
     yield
     if gates:
         early_config.pluginmanager.register(_Outermost())
     elif getattr(given, "perfgate_worker", None):
-        _part("handed_on").prepend_addopts(early_config, args)
+        _part("typed").prepend_addopts(early_config, args)
 
 
 class _Outermost:
@@ -102,7 +100,7 @@ class _Outermost:
         except SystemExit as left:
             if left.code:
                 raise
-        status = int(status or _part("closing").status_of_success(config))
+        status = int(status or _part("state").status_of_success(config))
         config.stash[_part("guards").ENDS_WITH] = status
         return status
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator
 from pathlib import Path
 
@@ -11,12 +12,10 @@ from perfgate.model.errors import PerfgateError
 from perfgate.model.note import note
 from perfgate.model.workload_file import is_script
 from perfgate.plugin import spared_by_timeouts
-from perfgate.plugin.closing import close, show
 from perfgate.plugin.guards import clean_report, why_skipped
-from perfgate.plugin.handed_on import restore_cores
-from perfgate.plugin.items import CommandCollector, GatedModule, GateShut, ScriptFile
-from perfgate.plugin.state import STATE, WORKLOAD, id_of, start
-from perfgate.plugin.typed import STANDING, heed, usage_error
+from perfgate.plugin.items import CommandCollector, GatedModule, ScriptFile
+from perfgate.plugin.state import STATE, WORKLOAD, close, id_of, show, start
+from perfgate.plugin.typed import EARLY, STANDING, heed, usage_error
 from perfgate.words import say
 from perfgate.workload import holds_command, holds_workloads
 
@@ -87,18 +86,11 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     return [say.message(note("options-not-heeded", options=tuple(stood)))] if stood else []
 
 
-def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
-    """Say which part of the workloads this is."""
-    state = config.stash[STATE]
-    mine = len(state.expected or ())
-    whole = mine + len(state.elsewhere)
-    return [] if state.shard is None else [f"shard {state.shard}: {mine} of {whole} workloads"]
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Note what is expected, now that -k, other hooks and the like have chosen."""
-    restore_cores(session.config)
+    # What loading a workload did to the cores, the runs of another commit would inherit.
+    os.sched_setaffinity(0, session.config.stash[EARLY].cores)
     session.config.stash[STATE].expect(session)
 
 
@@ -110,16 +102,13 @@ def pytest_deselected(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[None]
+    item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Note failures that an xfail mark hides, and what is skipped."""
+    """Note what is skipped."""
     report, state = (yield), item.config.stash[STATE]
     clean_report(report, state.gate.cleaner)
     if report.skipped:
         state.skipped[id_of(item)] = why_skipped(report)
-    raised = None if call.excinfo is None else call.excinfo.value
-    if hasattr(report, "wasxfail") and isinstance(raised, GateShut):
-        state.hidden.append(raised.verdict.workload)
     return report
 
 

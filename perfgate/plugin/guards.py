@@ -70,9 +70,10 @@ class CleanedStream:
         return getattr(self.stream, name)
 
 
-def clean_standard_streams() -> None:
-    """Clean what is written to this process's standard streams from now on. pytest's capture gets
-    what is written."""
+def guard_process(config: pytest.Config) -> None:
+    """Hold exits, and clean what is written to this process's standard streams from now on.
+    pytest's capture gets what is written."""
+    hold_exits(config.stash)
     clean = Cleaner(os.environ).clean
     for name in ("stdout", "stderr"):
         if (stream := getattr(sys, name)) is not None:

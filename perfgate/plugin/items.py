@@ -9,23 +9,20 @@ import numbers
 import os.path
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from pydantic import ValidationError
 
 from perfgate.model.errors import ConfigInvalid, PerfgateError
-from perfgate.model.metric import Metric
 from perfgate.model.secrets import Cleaner, looks_secret
-from perfgate.model.settings import check_budgets, first_of
+from perfgate.model.settings import check_budgets, validated
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 from perfgate.model.workload_file import read_workload_file
 from perfgate.plugin import WorkloadModule
-from perfgate.plugin.closing import table
 from perfgate.plugin.guards import Lines, why_marked_skipped
-from perfgate.plugin.handed_on import compared_options, digest
-from perfgate.plugin.state import STATE, WORKLOAD
+from perfgate.plugin.state import STATE, WORKLOAD, table
+from perfgate.plugin.typed import compared_options, digest
 from perfgate.render.verdict import properties
 from perfgate.words import escape
 from perfgate.workload import declaration_of
@@ -97,14 +94,15 @@ class CommandItem(_Gated):
 class GatedModule(WorkloadModule):
     """A Python file of workloads, collected for a gate."""
 
-    def collect(self) -> list[pytest.Function]:
+    def collect(self) -> list[pytest.Item]:
         """Turn each workload of the module into an item that is measured."""
         root, source = self.config.rootpath, str(self.path)
         if self.path.is_relative_to(root):
             source = self.path.relative_to(root).as_posix()
-        items: list[pytest.Function] = []
+        items: list[pytest.Item] = []
         try:
             for function in super().collect():
+                assert isinstance(function, pytest.Function)
                 item: WorkloadItem = WorkloadItem.from_parent(
                     self,
                     name=function.name,
@@ -116,10 +114,7 @@ class GatedModule(WorkloadModule):
                 item.stash[WORKLOAD] = self._workload(function, source)
                 items.append(item)
         except SystemExit as left:
-            status = "" if left.code is None else repr(left.code)
-            error = ConfigInvalid("workload-left", source=source, status=status)
-        except ValidationError as invalid:
-            error = first_of(invalid, place=f"{source}: @workload: ")
+            error = ConfigInvalid("workload-left", source=source, status=repr(left.code))
         except ConfigInvalid as invalid:
             error = invalid
         else:
@@ -136,24 +131,21 @@ class GatedModule(WorkloadModule):
             name = function.originalname  # that of its baseline has the secret of a parameter in it
             raise ConfigInvalid("workload-id-secret", source=source, workload=name, name=cleaned)
         path, line, _ = function.reportinfo()
-        place = f"{source}: @workload of {function.name}: budgets"
-        check_budgets(declared.budgets, place=place)
-        workload = Workload(
-            id=function.name,
-            source=source,
-            line=line if Path(path) == self.path else None,
-            nodeid=function.nodeid,
-            steps=declared.steps,
-            warmup=declared.warmup,
-            parameters=parameters,
-            by_id=by_id,
-            options=compared_options(self.config),
-            timeout_s=declared.timeout_s or gate.settings.timeout_s,
-            budgets={Metric(name): budget for name, budget in declared.budgets.items()},
-            pass_env=declared.pass_env,
-            ahead=declared.ahead,
-        )
-        check_budgets(workload.budgets, place=place)  # what stood there as text
+        place = f"{source}: @workload of {function.name}: "
+        check_budgets(declared.budgets, place=f"{place}budgets")
+        given = {
+            **vars(declared),
+            "id": function.name,
+            "source": source,
+            "line": line if Path(path) == self.path else None,
+            "nodeid": function.nodeid,
+            "parameters": parameters,
+            "by_id": by_id,
+            "options": compared_options(self.config),
+            "timeout_s": declared.timeout_s or gate.settings.timeout_s,
+        }
+        workload = validated(Workload, given, place=place)
+        check_budgets(workload.budgets, place=f"{place}budgets")  # what stood there as text
         return workload
 
 
@@ -194,24 +186,21 @@ def parameters_of(
     of any other its last part is kept: where files lie on this machine is not measured.
 
     Raises:
-        ConfigInvalid: there are no values, or one that is no scalar has no id.
+        ConfigInvalid: one that is no scalar has no id.
     """
-    callspec = getattr(function, "callspec", None)
-    if callspec is None:
-        return {}, ()
+    callspec: Any = getattr(function, "callspec", None)
+    root = function.config.rootpath
     texts: dict[str, str] = {}
     by_id: list[str] = []
-    for name, value in sorted(callspec.params.items()):
-        # pytest skips the one item of a function that is parametrised with nothing.
-        is_missing = type(value).__name__ == "NotSetType"
-        text = None if is_missing else _scalar(value, function.config.rootpath)
+    for name, value in () if callspec is None else sorted(callspec.params.items()):
+        text = _scalar(value, root)
         if text is not None:
-            texts[name] = _safe(name, text, function.config.rootpath, cleaner)
+            texts[name] = _safe(name, text, root, cleaner)
             continue
         made_by_pytest = {f"{name}{callspec.indices.get(name)}", getattr(value, "__name__", "")}
-        if is_missing or made_by_pytest & {*callspec.id.split("-")}:
+        if made_by_pytest & {*callspec.id.split("-")}:
             raise ConfigInvalid(
-                "parameters-empty" if is_missing else "parameter-without-id",
+                "parameter-without-id",
                 source=source,
                 workload=function.originalname,
                 parameter=name,

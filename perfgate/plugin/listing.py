@@ -14,12 +14,12 @@ import pytest
 from perfgate.model.errors import ConfigInvalid
 from perfgate.model.workload import Declared, Workload
 from perfgate.plugin.guards import why_marked_skipped
-from perfgate.plugin.handed_on import worker_options
 from perfgate.plugin.state import STATE, WORKLOAD
+from perfgate.plugin.typed import worker_options
 from perfgate.system.files import temporary_folder
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, eq=False)
 class Collected:
     """What a gate would start with."""
 
@@ -31,31 +31,19 @@ class Collected:
     """What the pytest of a worker would share with the gate's."""
     skipped_files: Mapping[str, str] = field(default_factory=dict)
     """Files that skipped themselves, and why: nobody knows which workloads they hold."""
-    configuration: Path | None = None
-    """The file in which pytest has found its configuration."""
-
-
-class _Listener:
-    """Takes what was collected."""
-
-    found: Collected
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Take the expected workloads of the gate, and all declarations with their marks."""
         config = session.config
-        state = config.stash.get(STATE, None)
-        if state is None:  # it did not start
+        if STATE not in config.stash:  # it did not start
             return
-        self.found = Collected(
-            workloads=state.expected or (),
-            declared=tuple(
-                Declared(workload=item.stash[WORKLOAD], skipped=why_marked_skipped(item))
-                for item in state.collected.values()
-            ),
-            worker_options=worker_options(config),
-            skipped_files=state.skipped_files,
-            configuration=config.inipath,
-        )
+        state = config.stash[STATE]
+        self.workloads, self.skipped_files = state.expected or (), state.skipped_files
+        self.worker_options = worker_options(config)
+        self.declared = [
+            Declared(workload=item.stash[WORKLOAD], skipped=why_marked_skipped(item))
+            for item in state.collected.values()
+        ]
 
 
 def collect(root: Path, *, options: Sequence[str] = ()) -> Collected:
@@ -64,7 +52,7 @@ def collect(root: Path, *, options: Sequence[str] = ()) -> Collected:
     Raises:
         ConfigInvalid: they cannot be collected, with the gist of pytest's words.
     """
-    listener, said = _Listener(), io.StringIO()
+    found, said = Collected(), io.StringIO()
     # As `python -m pytest` does, by which alone a project may be gated; behind all that `pytest`
     # itself would find.
     if str(root) not in sys.path:
@@ -83,12 +71,12 @@ def collect(root: Path, *, options: Sequence[str] = ()) -> Collected:
             *("-W", "ignore::pytest.PytestAssertRewriteWarning"),
         ]
         try:
-            status = pytest.main(arguments, plugins=[listener])
+            status = pytest.main(arguments, plugins=[found])
         except Warning as warned:  # of the configuration, where the project makes warnings errors
             raise ConfigInvalid("collection-failed", reason=str(warned)) from warned
     if status not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         raise ConfigInvalid("collection-failed", reason=_last_words(said.getvalue()))
-    return listener.found
+    return found
 
 
 def _last_words(said: str) -> str:

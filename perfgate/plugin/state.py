@@ -1,25 +1,41 @@
-"""One gate as pytest runs it: how it begins, what is expected of it, what came of it."""
+"""One gate as pytest runs it: how it begins, what is expected of it, what it comes to besides
+pytest's own exit status, its files, and what the terminal shows of it."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import TextIO, cast
+from typing import Final, TextIO, cast
 
 import pytest
 from pydantic import ValidationError
 
+from perfgate import __version__
 from perfgate.execute.lab import Against, Invocation
+from perfgate.gate import Closing
 from perfgate.gate.gate import Gate
-from perfgate.model.document import GateDocument, Shard
+from perfgate.model.document import (
+    DocumentRun,
+    DocumentShard,
+    DocumentWorkload,
+    GateDocument,
+    PartChosen,
+    Shard,
+    declared_at,
+)
 from perfgate.model.errors import ConfigInvalid
 from perfgate.model.loosening import Base
-from perfgate.model.note import note
-from perfgate.model.options import OPTIONS
+from perfgate.model.note import Note, Severity, note, quoted
+from perfgate.model.options import APPROVAL, OPTIONS
+from perfgate.model.outcome import Outcome
+from perfgate.model.pagedata import PageData
 from perfgate.model.pyproject import (
     budgets_of_options,
     find_root,
@@ -27,17 +43,27 @@ from perfgate.model.pyproject import (
     outdated,
 )
 from perfgate.model.settings import Settings
+from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 from perfgate.model.workload_file import scripts_of
-from perfgate.plugin.guards import CleanedStream
-from perfgate.plugin.handed_on import EARLY, worker_options
+from perfgate.plugin.guards import ENDS_WITH, CleanedStream
 from perfgate.plugin.outputs import Outputs
 from perfgate.plugin.progress import Progress
-from perfgate.plugin.typed import Choice, usage_error
-from perfgate.render.page import Screen
+from perfgate.plugin.typed import (
+    ASKING,
+    EARLY,
+    LOOKING,
+    Choice,
+    usage_error,
+    was_typed,
+    worker_options,
+)
+from perfgate.render.gate import choice_text, loosening_text, state_of
+from perfgate.render.page import Page, Screen
+from perfgate.render.text import gate_text, skipped_text, verdict_table
 from perfgate.system import git
 from perfgate.system.signals import ending_as_on_ctrl_c
-from perfgate.words import say
+from perfgate.words import escape, say
 from perfgate.workload import holds_command, workload_files
 
 WORKLOAD = pytest.StashKey[Workload]()
@@ -68,11 +94,9 @@ class State:
     deselected: set[str] = field(default_factory=set)
     """Workloads that somebody deselected with a word to pytest."""
     skipped: dict[str, str] = field(default_factory=dict)
-    """Workloads that a mark or condition skipped, and why."""
+    """Workloads that a mark, a condition or such a word left out, and why."""
     skipped_files: dict[str, str] = field(default_factory=dict)
     """Files that skipped themselves while they were imported, and why."""
-    hidden: list[str] = field(default_factory=list)
-    """Workloads whose failure pytest does not show: those marked xfail."""
     broken: list[str] = field(default_factory=list)
     """Files that could not be collected."""
     expected: Sequence[Workload] | None = None
@@ -120,8 +144,8 @@ class State:
             session.config.hook.pytest_deselected(items=others)
         mine = [item for item in left if id_of(item) not in self.elsewhere]
         gone = self.chosen - self.elsewhere - {id_of(item) for item in mine}
-        for name in sorted(gone & self.deselected):
-            self.skipped[name] = say.message(note("deselected-by-hook"))
+        said = sorted(gone & self.deselected)
+        self.skipped |= dict.fromkeys(said, say.message(note("deselected-by-hook")))
         dropped = [item for name, item in self.collected.items() if name in gone]
         self.expected = [item.stash[WORKLOAD] for item in (*mine, *dropped)]
         self.gate.expect(self.expected, elsewhere=self.elsewhere)
@@ -200,11 +224,8 @@ def _gate_of(config: pytest.Config, settings: Settings) -> Gate:
     capture = config.pluginmanager.getplugin("capturemanager")
     revision, root = config.getoption("perfgate_against"), config.rootpath
     writer = config.get_terminal_writer()
-
-    def clean(text: str) -> str:
-        return gate.cleaner.clean(text)  # it comes to know the secrets of workloads
-
-    writer._file = cast("TextIO", CleanedStream(writer._file, clean))
+    stream = CleanedStream(writer._file, str)
+    writer._file = cast("TextIO", stream)
     gate = Gate(
         Invocation(
             root=root,
@@ -225,8 +246,195 @@ def _gate_of(config: pytest.Config, settings: Settings) -> Gate:
         runs_given=config.getoption("perfgate_runs") is not None,
         budgets_given=budgets_of_options(config.getoption("perfgate_budget")),
     )
+
+    def clean(text: str) -> str:
+        return gate.cleaner.clean(text)  # it comes to know the secrets of workloads
+
+    stream.clean = clean
     held = ExitStack()
     held.enter_context(ending_as_on_ctrl_c())
     held.callback(gate.tidy)
     config.add_cleanup(held.close)
     return gate
+
+
+# How it ends
+
+INCOMPLETE: Final[Mapping[int, str]] = {
+    pytest.ExitCode.INTERRUPTED: "pytest-interrupted",
+    pytest.ExitCode.USAGE_ERROR: "pytest-not-started",
+    pytest.ExitCode.INTERNAL_ERROR: "pytest-broke-down",
+}
+"""Exit statuses of a pytest that did not come to its end, and why each kept it from measuring."""
+
+
+def close(state: State, session: pytest.Session) -> None:
+    """Hold the exit status against the verdicts, and write the files."""
+    if was_typed(session.config, LOOKING):
+        return
+    gate, status = state.gate, int(session.exitstatus)
+    closing = gate.close(
+        state.expected or (),
+        skipped=state.skipped,
+        skipped_files=state.skipped_files,
+        chosen=partial(_was_chosen, state, status),
+        paths=state.choice.paths,
+    )
+    if state.base is not None:
+        closing = closing.but(*_shut_by_base(state, state.base, closing))
+    if (why := _why_incomplete(state, status)) is not None:
+        closing = Closing(opens=False, notes=(why, *closing.notes))
+    elif closing.opens and status != pytest.ExitCode.OK:
+        closing = closing.but(note("pytest-failed", Severity.INVALID, exit_status=status))
+
+    def gathered(document: GateDocument) -> PageData:
+        from perfgate.views.pages import Paths, page_of  # noqa: PLC0415 - few gates write a page
+
+        paths = Paths(root=gate.root, store=gate.store, baselines=gate.settings.baselines)
+        return page_of(document, paths, gate.cleaner)
+
+    label = session.config.getoption("perfgate_label") or ""
+    document = _document_of(state, closing, pytest_status=status, label=label)
+    state.document = state.outputs.write(document, gathered)
+    session.exitstatus = state.document.exit_status
+
+
+def _was_chosen(state: State, status: int, workload: str, source: str | None) -> bool:
+    """Whether a workload with a baseline, perhaps not collected, is to be measured in this gate."""
+    if workload in state.collected:
+        return workload in state.chosen - state.elsewhere
+    # A file that cannot be collected hides its workloads; they are not gone.
+    is_complete = _why_incomplete(state, status) is None
+    # One shard says what is gone; but files that skip themselves here need not do so elsewhere.
+    asks = state.is_first_shard or bool(state.skipped_files)
+    return is_complete and asks and state.choice.may_cover(workload, source)
+
+
+def _shut_by_base(state: State, base: Base, closing: Closing) -> Iterator[Note]:
+    """What keeps a gate shut that was loosened, or lacks what the base branch has a baseline of."""
+    machine, loosening = state.gate.machine, base.loosening
+    if loosening.shuts:
+        yield quoted(loosening_text(loosening, label=APPROVAL), Severity.INVALID)
+    if machine is None or not state.is_first_shard:
+        return
+    named = [one.fields.get("workload") for one in closing.notes]
+    known = {*state.gate.verdicts, *state.elsewhere, *named}
+    for name in base.expected.get(machine.slug, ()):
+        if name not in known:
+            yield note("base-not-measured", Severity.INVALID, workload=name, branch=loosening.base)
+
+
+def _why_incomplete(state: State, status: int) -> Note | None:
+    """Why pytest has not measured all that it should, by its exit status; None where it has."""
+    code = INCOMPLETE.get(status)
+    # pytest interrupts itself where a file cannot be collected.
+    if state.broken and code in (None, "pytest-interrupted"):
+        return note("files-uncollected", Severity.INVALID, files=tuple(state.broken))
+    return None if code is None else note(code, Severity.INVALID)
+
+
+def _document_of(state: State, closing: Closing, *, pytest_status: int, label: str) -> GateDocument:
+    """Return everything found, without secrets."""
+    gate, chosen_by, part = state.gate, state.choice.flags, None
+    if chosen_by and state.expected is not None:
+        known = {*state.collected, *gate.blessed}
+        part = PartChosen(by=chosen_by, workloads=len(state.expected), of=len(known))
+    document = GateDocument(
+        perfgate=__version__,
+        started_at=gate.started_at,
+        ended_at=datetime.now(UTC),
+        opens_gate=closing.opens,
+        exit_status=max(pytest_status, closing.exit_status),
+        shut_by=closing.shut_by,
+        shut_codes=tuple(one.code for one in closing.notes),
+        machine=gate.machine,
+        commit=gate.checkout.commit,
+        label=label,
+        shard=None if state.shard is None else _shard_of(state, state.shard),
+        choice=part,
+        loosening=None if state.base is None else state.base.loosening,
+        settings=gate.settings,
+        workloads=tuple(_workload(state, verdict) for verdict in gate.verdicts.values()),
+    )
+    return gate.cleaner.record(document)
+
+
+def _shard_of(state: State, shard: Shard) -> DocumentShard:
+    """This shard, so that who merges sees what all of them left out."""
+    return DocumentShard(
+        index=shard.index,
+        of=shard.of,
+        workloads=None if state.expected is None else tuple(sorted(state.chosen)),
+        skipped=tuple(sorted(state.skipped.keys() - state.gate.verdicts.keys())),
+    )
+
+
+def _workload(state: State, verdict: Verdict) -> DocumentWorkload:
+    """One workload: its runs, and where it lies, only where a file is written, which alone shows
+    them."""
+    gate, opens_gate = state.gate, state.gate.opens(verdict)
+    if not state.outputs.files:
+        return DocumentWorkload(verdict=verdict, opens_gate=opens_gate)
+    checked = gate.checked(verdict.workload)
+    source, line = declared_at(gate.workloads[verdict.workload])
+    return DocumentWorkload(
+        verdict=verdict,
+        opens_gate=opens_gate,
+        runs=tuple(map(DocumentRun.of, checked.runs)),
+        reference_runs=tuple(map(DocumentRun.of, checked.reference_runs)),
+        interleaved_runs=tuple(map(DocumentRun.of, checked.interleaved_runs)),
+        environment=checked.environment,
+        baseline=_from_root(gate.baseline_file(verdict.workload), gate),
+        files=_from_root(gate.folder(verdict.workload), gate),
+        source=source,
+        line=line,
+    )
+
+
+def _from_root(path: Path | None, gate: Gate) -> str | None:
+    """Return a path as it is shown: from the project's root."""
+    return None if path is None else os.path.relpath(path, gate.root)
+
+
+def table(state: State, verdict: Verdict) -> str:
+    """Return one workload's verdict as a table."""
+    files = _from_root(state.gate.folder(verdict.workload), state.gate)
+    return verdict_table(Page(**state.screen), verdict, files=files)
+
+
+def show(state: State, reporter: pytest.TerminalReporter, exit_status: int) -> None:
+    """Show tables that nothing above has shown, and whether the gate is open."""
+    document = state.document
+    if document is None:
+        return
+    reporter.config.stash[ENDS_WITH] = document.exit_status
+    judged = state.gate.verdicts
+    left = {name: why for name, why in state.skipped.items() if name not in judged}
+    text = skipped_text(Page(**state.screen), state.skipped_files | left)
+    is_verbose = reporter.config.get_verbosity() > 0
+    for verdict in judged.values():
+        is_of_note = is_verbose or verdict.outcome is not Outcome.PASSED
+        if is_of_note and state.gate.opens(verdict):
+            text += f"{table(state, verdict)}\n"
+    ended = _why_incomplete(state, exit_status) if exit_status in INCOMPLETE else None
+    summary = state_of(document, ended="" if ended is None else say.fact(ended))
+    notes: list[tuple[str, str]] = []
+    if state.gate.sharing > 1 and any(verdict.stage is not None for verdict in judged.values()):
+        notes.append(("", say.message(note("error-shared", workloads=state.gate.sharing))))
+    if ended is None and document.choice is not None:
+        notes.append(("", choice_text(document.choice)))
+    text += gate_text(Page(**state.screen), summary, notes=notes)
+    reporter.write_sep("=", "perfgate")
+    for line in text.splitlines():
+        reporter.write_line(escape.without_commands(line))
+
+
+def status_of_success(config: pytest.Config) -> int:
+    """Return the exit status of a pytest that ended with 0, which another hook may have set."""
+    if was_typed(config, (*LOOKING, *ASKING)):
+        return int(pytest.ExitCode.OK)
+    state = config.stash.get(STATE, None)
+    document = None if state is None else state.document
+    if ENDS_WITH not in config.stash and (document is None or not document.opens_gate):
+        sys.stderr.write(f"{say.message(note('left-before-verdict'))}\n")
+    return int(pytest.ExitCode.TESTS_FAILED) if document is None else document.exit_status

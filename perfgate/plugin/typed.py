@@ -1,5 +1,5 @@
-"""What a person typed for this gate: some options count only where they were typed, and files,
-`-k` and the like choose workloads.
+"""The words that a gate was started with: some options count only where they were typed, files,
+`-k` and the like choose workloads, and those of the project's own are for its runs.
 
 In `addopts` and PYTEST_ADDOPTS they are meant for a project's tests: a gate that heeded them there
 would leave workloads out, could not measure, or would be held to less than `[tool.perfgate]` says.
@@ -9,14 +9,20 @@ What a conftest sets counts as little.
 from __future__ import annotations
 
 import copy
+import hashlib
+import inspect
+import os
 from argparse import Namespace
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
 
+from perfgate.execute.addopts import addopts_in_force, starting_options
+from perfgate.execute.places import Place, PlaceKind, Places, prefixes_here
 from perfgate.model.errors import ConfigInvalid, PerfgateError
 from perfgate.model.options import OPTIONS
 from perfgate.words import escape
@@ -72,6 +78,20 @@ SETTING: Final = {
 """Options that say what a gate is held to: `[tool.perfgate]` is where a change of that is seen."""
 WHERE_TYPED: Final = {**SELECTING, **LOOKING, **ASKING, **REFUSED, **HINDERING, **SETTING}
 
+
+@dataclass(frozen=True, kw_only=True)
+class Early:
+    """How pytest was started, before any conftest was loaded: another commit has its own."""
+
+    words: tuple[str, ...]
+    """Those of `addopts`, of PYTEST_ADDOPTS, and of the command line."""
+    given: tuple[str, ...]
+    """The same without those of `addopts`."""
+    environment: Mapping[str, str]
+    cores: frozenset[int]
+
+
+EARLY = pytest.StashKey[Early]()
 TYPED = pytest.StashKey[Namespace]()
 """All options, as far as they were typed."""
 STANDING = pytest.StashKey[list[str]]()
@@ -87,8 +107,15 @@ def usage_error(why: str | PerfgateError, /, **fields: object) -> pytest.UsageEr
     return pytest.UsageError(escape.message(str(error)))
 
 
-def note_words(config: pytest.Config, parser: pytest.Parser) -> None:
-    """Note what was typed, and keep plugins that begin before conftests from the rest."""
+def note_words(config: pytest.Config, parser: pytest.Parser, words: Sequence[str]) -> None:
+    """Note how pytest was started and what was typed, and keep plugins that begin before conftests
+    from the rest; the words of `addopts` come first."""
+    config.stash[EARLY] = Early(
+        words=tuple(words),
+        given=tuple(words[len(config.getini("addopts")) :]),
+        environment=dict(os.environ),
+        cores=frozenset(os.sched_getaffinity(0)),
+    )
     config.stash[TYPED] = parser.parse_known_args(list(config.invocation_params.args))
     config.stash[STANDING] = []
     heed(config, config.known_args_namespace)
@@ -177,3 +204,89 @@ class Choice:
                 for path, name in self._places
             )
         )
+
+
+# What a worker gets of them
+#
+# The options of pytest and of installed plugins say how a gate is run, reported or repeated, and
+# stay with it; those that a conftest or a plugin of the project declares are the workload's. A gate
+# hands on what it was given; what `addopts` in the configuration file says each worker reads there,
+# since that of another commit may say something else.
+
+
+def prepend_addopts(config: pytest.Config, words: list[str]) -> None:
+    """In a worker, with its conftests: put before its words what `addopts` says of the project's
+    own options.
+
+    The worker's pytest itself gets no `addopts`. One that the user overrides is that of both sides.
+    """
+    *overrides, _ = config.known_args_namespace.override_ini  # the last is the worker's own
+    words[:0] = _own_among(config, addopts_in_force(overrides, config.inipath))
+
+
+def worker_options(config: pytest.Config) -> tuple[str, ...]:
+    """Return what the pytest of a worker shares with this one; the project's options come last.
+
+    What `addopts` says of files, plugins and ini values to begin with each side reads itself.
+    """
+    given = config.stash[EARLY].given
+    options = [f"--rootdir={config.rootpath}"]
+    if config.inipath is not None:
+        options += ["-c", str(config.inipath)]
+    starting = starting_options(given, folder=config.invocation_params.dir)
+    return (*options, *starting, *_own_among(config, given))
+
+
+def compared_options(config: pytest.Config) -> dict[str, str]:
+    """The project's own options, each with its value, or the digest of what may be a secret.
+
+    Where files lie on this machine is no part of what is measured: an option whose value is an
+    absolute path is left out.
+    """
+    own = _own_among(config, config.stash[EARLY].words)
+    options = (word for word in own if word.startswith("-") and not _is_number(word))
+    names = sorted({word.partition("=")[0] for word in options})
+    values = {name: str(config.getoption(name, None)) for name in names}
+    return {
+        name: value if value in ("True", "False", "None") or _is_number(value) else digest(value)
+        for name, value in values.items()
+        if not Path(value).is_absolute()
+    }
+
+
+def digest(text: str) -> str:
+    """What is kept in place of a text: the first 12 hex digits of its SHA-256."""
+    return f"sha256:{hashlib.sha256(text.encode(errors='surrogateescape')).hexdigest()[:12]}"
+
+
+def _own_among(config: pytest.Config, words: Sequence[str]) -> list[str]:
+    """The options among some words that conftests declare, or plugins that lie in the project, each
+    with its values."""
+    parser, manager = pytest.Parser(_ispytest=True), config.pluginmanager
+    root = config.rootpath.resolve()
+    places, of_project = Places(root, prefixes=prefixes_here()), Place(PlaceKind.TREE, root)
+    given = {"parser": parser, "pluginmanager": manager}
+    for plugin in manager.get_plugins():
+        file, declare = getattr(plugin, "__file__", None), getattr(plugin, "pytest_addoption", None)
+        if file is None or declare is None:
+            continue
+        if Path(file).name == "conftest.py" or places.of(Path(file)) == of_project:
+            wanted = inspect.signature(declare).parameters
+            declare(**{name: value for name, value in given.items() if name in wanted})
+    found, others = parser.parse_known_and_unknown_args(list(words))
+    left = ["--", *others, *map(str, found.file_or_dir)]
+    own: list[str] = []
+    for word in words:
+        if word in left:
+            left.remove(word)
+        else:
+            own.append(word)
+    return own
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True

@@ -93,15 +93,6 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     What fails after that, such as a fixture's teardown, is in the log, and in pytest's exit status.
     """
     order, steps = pyfuncitem.config.stash[ORDER], pyfuncitem.config.stash[STEPS]
-    before = threading.excepthook
-
-    def shown(raised: threading.ExceptHookArgs) -> None:
-        # pytest keeps it for a summary, which is off, and fails the run where warnings are errors.
-        if before is not threading.__excepthook__:
-            threading.__excepthook__(raised)
-        before(raised)
-
-    threading.excepthook = shown
     try:
         result = yield
         given = pyfuncitem.funcargs.get("steps", steps)
@@ -111,8 +102,6 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     except BaseException as raised:
         _report(order, steps, raised)
         raise
-    finally:
-        threading.excepthook = before
     worker.report(order, steps, Ending.FINISHED)
     return result
 
@@ -128,8 +117,7 @@ def _report(
         case pytest.skip.Exception():
             ending, why = Ending.SKIPPED, note("skipped", what=_said(raised))
         case SystemExit():
-            argument = "" if raised.code is None else _writable(repr(raised.code))
-            ending, why = Ending.EXITED, note("called-exit", argument=argument)
+            ending, why = Ending.EXITED, note("called-exit", argument=_said(raised))
             status = raised.code if isinstance(raised.code, int) else int(raised.code is not None)
         case _:
             # In a line that fits into a sentence; the traceback is in the log.
@@ -142,14 +130,7 @@ def _report(
 def _said(raised: BaseException) -> str:
     if isinstance(raised, pytest.FixtureLookupError):
         return f"there is no fixture {raised.argname!r}"
-    try:
-        return _writable(str(raised))
-    except Exception:  # noqa: BLE001 - the workload's own code
-        return "(no text: its __str__ raises)"
-
-
-def _writable(text: str) -> str:
-    return text.encode(errors="backslashreplace").decode()
+    return str(raised).encode(errors="backslashreplace").decode()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -30,44 +30,23 @@ TEXT: Final[Rows] = {
     "results-none": ("no result that could be used is kept in this project", "", _MEASURE),
     "result-unknown": (
         "{subject:quote}: no result of it is kept",
-        "Kept are {known:list}",
+        "Some are of {known:list}",
         _MEASURE,
-    ),
-    "result-misspelt": (
-        "{subject:quote}: no result of it is kept",
-        "Perhaps you meant {nearest:list}",
-        "Give its name as it is: {nearest:list}",
     ),
     "workload-unknown": (
         "{subject:quote}: there is no such workload",
         "There are {known:list}",
         _LIST,
     ),
-    "workload-unknown-and-none": ("{subject:quote}: there is no such workload", "", _LIST),
     "subject-missing": (
-        "{subject:quote}: there is neither such a file nor such a workload with a baseline",
+        "{subject:quote}: this is no file that can be compared, and no workload with a baseline",
         _TAKEN,
         "See what there is: perfgate show",
-    ),
-    "subject-without-result": (
-        "{subject:quote}: there is no result.json in this folder",
-        _TAKEN,
-        "See what there is: perfgate show",
-    ),
-    "subject-foreign": (
-        "{subject:quote}: this is nothing that can be compared",
-        _TAKEN,
-        "Check the path; of what a gate has measured last, name a workload: WORKLOAD:kept",
     ),
     "subject-several": (
         "{subject:quote}: it has {count} baselines",
         "One of them can be compared",
         "Name its file: {files:list}",
-    ),
-    "captures-without-steps": (
-        "{missing}",
-        "",
-        "{missing:rest}\nWithout --step two captures are compared as whole windows.",
     ),
     "capture-without-step": (
         "{subject:quote}: without --step, a capture is measured as one window",
@@ -85,17 +64,6 @@ TEXT: Final[Rows] = {
         "",
         "Give it a place with room, or print to the terminal.",
     ),
-    "workload-gone": (
-        "{subject:quote}: the workload is gone: {why}",
-        "A baseline is of a workload that a gate can measure",
-        (
-            "See which there are (pytest --perfgate --collect-only -q) and measure what it has "
-            "become: pytest --perfgate"
-        ),
-    ),
-    "source-gone": "there is no {source:quote}",
-    "source-without": "{source:quote} holds no {workload:quote}",
-    "left-out-gone": "{workload}: left out, the workload is gone: {why}",
     "gate-unfinished": (
         "calibrate: the gate that was to measure the repeats ended with exit status {exit_status}",
         "The baselines are as they were",

@@ -133,10 +133,6 @@ TEXT: Final[Rows] = {
         "",
         "Make ready what these files need, then run perfgate doctor again.",
     ),
-    "distribution-ignored": (
-        "pytest distributes its tests here ({option}). A gate does not: it measures one "
-        "workload after another"
-    ),
     "workflows-fail": (
         "they do not know where a runner gets perfgate from",
         "",

@@ -96,14 +96,6 @@ TEXT: Final[Rows] = {
         "Names of workloads stand in baselines and verdicts, which are published",
         "Give the parameter a name: pytest.param(..., id=NAME)",
     ),
-    "parameters-empty": (
-        (
-            "{source:quote}: @workload on {workload}: it is parametrised with no values for "
-            "{parameter}"
-        ),
-        "Nothing of it would be measured",
-        "Give it at least one value, or remove it.",
-    ),
     "parameter-without-id": (
         (
             "{source:quote}: @workload on {workload}: the value of {parameter} is of type {type}, "

@@ -77,9 +77,7 @@ def test_without_names_all_kept_results_are_blessed(here: Project, two: None) ->
     assert blessed(here, "other")
 
 
-def test_without_names_what_was_renamed_or_deleted_is_left_out(
-    here: Project, snapshot: SnapshotAssertion
-) -> None:
+def test_without_names_what_was_renamed_or_deleted_is_left_out(here: Project) -> None:
     for name in ("file", "function"):
         here.workload(loops(name), file=f"{name}s.py")
         measure(here, name=name)
@@ -88,19 +86,10 @@ def test_without_names_what_was_renamed_or_deleted_is_left_out(
     here.workload(loops("renamed"), file="functions.py")
     seen = here.perfgate("bless", "--reason", "what is there")
     assert (seen.status, seen.err) == (0, "")
-    assert {"left-out-gone", "source-gone", "source-without"} <= seen.codes
     assert (blessed(here, "file"), blessed(here, "function")) == (None, None)
-    assert refused(here, "function", "--reason", "x") == snapshot
     (here.root / "workloads" / "loops.py").unlink()
-    assert here.perfgate("bless", "--reason", "x").err == snapshot
-
-
-def test_workloads_that_cannot_be_collected_are_not_taken_for_gone(
-    here: Project, snapshot: SnapshotAssertion
-) -> None:
-    measure(here)
-    here.workload("import nothing_of_that_name\n" + LOOP)
-    assert here.perfgate("bless", "--reason", "x").err == snapshot
+    found = here.perfgate("bless", "--reason", "x")
+    assert ("results-none" in found.codes, found.status) == (True, 20)
 
 
 def test_one_refusal_leaves_every_file_as_it_is(
@@ -109,17 +98,6 @@ def test_one_refusal_leaves_every_file_as_it_is(
     here.workload(loops("other").replace("0.001", "0.002"), file="others.py")
     assert refused(here, "--reason", "both") == snapshot  # its code has changed since
     assert (blessed(here), blessed(here, "other")) == (None, None)
-
-
-def test_blessing_again_shows_what_it_replaces(here: Project) -> None:
-    measure(here)
-    here.perfgate("bless", "loop", "--reason", "first")
-    seen = here.perfgate("bless", "loop", "--reason", "second")
-    assert seen.status == 0
-    assert seen.out.splitlines()[2].endswith("by Ada <ada@example.org>: first")
-    again = blessed(here)
-    assert again is not None
-    assert again.blessing.reason == "second"
 
 
 def dated(text: str) -> str:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import subprocess
 import sys
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +12,6 @@ import pytest
 from support.exports import PID, Call, Kernel, Range, Row, write_export
 
 pytestmark = pytest.mark.behaviour
-MANY = 1_000_000
-MOST_TIMES_SLOWER = {"few": 3.5, "nested": 3.5, "threads": 2.0, "distinct": 8.0, "steps": 5.0}
-"""Than Python's own sqlite3, which reads the rows of this table and makes nothing of them; measured
-were 1.8, 2.0, 0.9, 4.3 and 2.6."""
-MOST_MB = {"few": 260.0, "nested": 260.0, "threads": 80.0, "distinct": 450.0, "steps": 470.0}
-"""A little more than was measured: 190, 187, 44, 388 and 405."""
 
 
 def perfgate(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -125,92 +117,3 @@ def test_captures_without_steps_are_compared_as_whole_windows(tmp_path: Path) ->
     refused = perfgate("compare", "a.sqlite", "b.sqlite", "--step", "epoch", cwd=tmp_path)
     assert refused.returncode not in (0, 1)
     assert "Perhaps you meant step" in refused.stderr
-    assert "Without --step" in refused.stderr
-
-
-def many(path: Path, kind: str) -> None:
-    """A million ranges next to 20 steps."""
-    write_export(path, *steps_on(0, number=20))
-    with closing(sqlite3.connect(path)) as connection:
-        thread = connection.execute("SELECT globalTid FROM NVTX_EVENTS").fetchone()[0]
-        length = 20_000 / MANY
-        connection.execute("PRAGMA synchronous=off")
-        # Times of a capture of 20 s, so that each range has a length.
-        for table in ("NVTX_EVENTS", "CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_KERNEL"):
-            connection.execute(f"UPDATE {table} SET start = start * 1000000, end = end * 1000000")
-        spread = 1_000_000 * length
-        rows = {
-            "few": lambda at: (
-                int(at * spread),
-                int((at + 0.5) * spread),
-                thread,
-                f"layer {at % 7}",
-            ),
-            "distinct": lambda at: (
-                int(at * spread),
-                int((at + 0.5) * spread),
-                thread,
-                f"Batch {at}",
-            ),
-            "nested": lambda at: (
-                int((at - at % 10) * spread) + at % 10,
-                int((at - at % 10 + 10) * spread) - 10 + at % 10 * -1,
-                thread,
-                f"depth {at % 10}",
-            ),
-            "threads": lambda at: (
-                int(at * spread),
-                int((at + 50) * spread),
-                thread + 1 + at % 64,
-                f"item {at % 9}",
-            ),
-            "steps": lambda at: (int(at * spread), int((at + 0.5) * spread), thread, "step"),
-        }[kind]
-        if kind == "steps":
-            connection.execute("DELETE FROM NVTX_EVENTS")
-        connection.executemany(
-            "INSERT INTO NVTX_EVENTS (start, end, globalTid, "
-            "text, eventType, domainId) VALUES (?, ?, ?, ?, 59, 0)",
-            map(rows, range(MANY)),
-        )
-        connection.commit()
-
-
-MEASURED = """
-import resource, sqlite3, sys, time
-from pathlib import Path
-from perfgate.metrics.measure import measure
-from perfgate.profilers.nsys.export.timeline import read_timeline
-small, large = map(Path, sys.argv[1:])
-measure(read_timeline(small), step="step", is_pattern=True)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-begun = time.process_time()
-(sample,) = measure(read_timeline(large), step="step", is_pattern=True)
-took = time.process_time() - begun
-more = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-assert sample.steps in (20, 1_000_000), sample.steps
-begun = time.process_time()
-with sqlite3.connect(large) as connection:
-    columns = "start, end, eventType, globalTid, textId, domainId, text"
-    for row in connection.execute(f"SELECT {columns} FROM NVTX_EVENTS"):
-        pass
-print(took / (time.process_time() - begun), more * 1024 / 1e6)
-"""
-
-
-@pytest.mark.parametrize("kind", ["few", "distinct", "nested", "threads", "steps"])
-def test_what_a_million_ranges_cost_at_most(tmp_path: Path, kind: str) -> None:
-    """Against what reading the same rows costs here, and in memory beyond a small capture's."""
-    write_export(tmp_path / "small.sqlite", *steps_on(0, number=20))
-    many(tmp_path / "large.sqlite", kind)
-    argv = [
-        sys.executable,
-        "-c",
-        MEASURED,
-        str(tmp_path / "small.sqlite"),
-        str(tmp_path / "large.sqlite"),
-    ]
-    found = subprocess.run(argv, capture_output=True, text=True, check=True).stdout.split()
-    times, memory = map(float, found)
-    assert times < MOST_TIMES_SLOWER[kind]
-    assert memory < MOST_MB[kind]

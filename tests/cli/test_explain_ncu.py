@@ -330,7 +330,7 @@ def without_gpu(bed: Bed) -> None:
 @pytest.mark.parametrize(
     ("arrange", "status", "says"),
     [
-        (gone, 10, "workload-unknown-and-none"),
+        (gone, 10, "workload-unknown"),
         (without_ncu, 40, "perfgate: ncu /nowhere/ncu (from PERFGATE_NCU): "),
         (without_gpu, 42, "gpu-missing"),
     ],

@@ -126,14 +126,6 @@ def test_json_is_the_same_as_a_document(blessed: Blessed) -> None:
     }
 
 
-def test_it_works_from_a_subfolder(blessed: Blessed) -> None:
-    blessed.bless(12.0, "first")
-    whole = blessed.history()
-    blessed.project.patch.chdir(blessed.project.root / "workloads")
-    assert blessed.history() == whole
-    assert whole.status == 0
-
-
 def test_it_works_in_a_monorepo(blessed: Blessed) -> None:
     project = blessed.project
     blessed.bless(50.0, "of another project in it")
@@ -145,18 +137,6 @@ def test_it_works_in_a_monorepo(blessed: Blessed) -> None:
     seen = blessed.history("--json")
     (machine,) = History.model_validate_json(seen.out).machines
     assert [version.values[Metric.STEP_MS] for version in machine.versions] == [12.0, 13.0]
-
-
-def test_a_renamed_folder_begins_a_new_history(blessed: Blessed) -> None:
-    blessed.bless(12.0, "first")
-    blessed.project.git("mv", "baselines", "perf")
-    blessed.project.write(
-        "pyproject.toml", '[project]\nname = "x"\n[tool.perfgate]\nbaselines = "perf"\n'
-    )
-    blessed.project.commit()
-    seen = blessed.history(columns=80)
-    assert seen.status == 0
-    assert seen.out.startswith("loop on NVIDIA H200: 1 blessing\n")
 
 
 def test_without_a_repository_or_git_there_is_no_history(here: Project, tmp_path: Path) -> None:

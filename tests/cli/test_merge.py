@@ -153,13 +153,6 @@ def test_a_workload_that_falls_to_no_shard_for_one_skipped_its_file_shuts_the_ga
     assert "merge-shards-differ" in codes(three)
 
 
-def test_shards_of_one_selection_are_one_open_gate(three: Project, shard: Shard) -> None:
-    chosen = ("--deselect", "workloads/loops.py::beta")
-    assert (shard(1, *chosen), shard(2, *chosen)) == (0, 0)
-    seen = three.perfgate("merge", "gates", "--expect=2")
-    assert (seen.status, seen.out.splitlines()[-1]) == (0, "GATE OPEN: 2 PASSED")
-
-
 def test_a_workload_on_two_kinds_of_gpu_is_two_rows(three: Project, shard: Shard) -> None:
     assert shard(1, of=1) == 0
     three.gpus(FakeGpu(name="NVIDIA H100 80GB HBM3", utilisation=0))
@@ -250,14 +243,6 @@ def test_a_file_that_cannot_be_written_shuts_the_merged_gate_in_all_others(
     assert full in last
     for name in ("all.html", "page.json", "all.json", "all.xml"):
         assert name == full or f"{full}: " in (three.root / name).read_text("utf-8"), name
-
-
-def test_merging_again_replaces_its_own_files_and_appends_the_markdown(
-    three: Project, shard: Shard
-) -> None:
-    assert shard(1, of=1) == 0
-    assert [three.perfgate("merge", "gates", *OUTPUTS).status for _ in range(2)] == [0, 0]
-    assert (three.root / "all.md").read_text("utf-8").count("## perfgate: gate") == 2
 
 
 # What is read
@@ -375,21 +360,6 @@ def test_what_documents_show_gives_a_job_no_command(
     assert seen.out.count("evil") >= 16
     assert not any(line.lstrip().startswith("::") for line in seen.out.splitlines())
     assert "##[" not in seen.out
-
-
-def test_where_nothing_can_be_read_the_files_say_so(three: Project, shard: Shard) -> None:
-    assert shard(1, of=1) == 0
-    spoil_text(three.root / "gates" / "h200-1")
-    seen = three.perfgate("merge", "gates", "--expect=1", *OUTPUTS)
-    assert (seen.status, seen.err) == (1, "")
-    merged = three.written("all.json")
-    assert merged.workloads == ()
-    assert merged.shut_codes == (
-        "merge-document-unreadable",
-        "merge-not-as-expected",
-        "merge-nothing-judged",
-    )
-    assert "GATE SHUT" in (three.root / "all.html").read_text("utf-8")
 
 
 def test_what_was_merged_is_not_merged_again(three: Project, shard: Shard) -> None:

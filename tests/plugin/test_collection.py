@@ -248,19 +248,11 @@ def test_a_value_that_is_no_scalar_and_has_no_id_is_refused(
 @pytest.mark.parametrize(
     ("text", "code"),
     [
-        (
-            (
-                "import pytest\n\n@workload()\n@pytest.mark.parametrize('n', [])\n"
-                "def other(steps, n): ...\n"
-            ),
-            "parameters-empty",
-        ),
         ("@workload(budgets={'speed': 0.1})\ndef other(steps): ...\n", "key-unknown"),
         ("@workload(budgets={'step_ms': '2'})\ndef other(steps): ...\n", "value-invalid"),
         ("@workload(budgets={'step_ms': '200%'})\ndef other(steps): ...\n", "value-invalid"),
         ("@workload(budgets={'step_ms': '-1%'})\ndef other(steps): ...\n", "value-invalid"),
         ("import sys\n\nsys.exit(0)\n", "workload-left"),
-        ("import sys\n\nsys.exit()\n", "workload-left"),
         ("import sys\n\nsys.exit('no')\n", "workload-left"),
     ],
 )
@@ -395,20 +387,6 @@ def test_a_broken_yaml_workload_is_an_error_of_collection(
     assert {code, "files-uncollected"} <= seen.codes
 
 
-def test_documents_name_files_that_cannot_be_collected_before_what_they_kept_from_a_run(
-    project: Project,
-) -> None:
-    project.workload(LOOP)
-    project.workload("def broken(:\n", file="cc.py")
-    project.gate("--perfgate-json=verdicts.json", "--perfgate-markdown=verdicts.md")
-    document = project.written("verdicts.json")
-    assert document.shut_codes == ("files-uncollected", "expected-not-measured")
-    lines = (project.root / "verdicts.md").read_text().replace("\\", "").splitlines()
-    assert [line for line in lines if line.startswith("- ")] == [
-        f"- {one}" for one in document.shut_by
-    ]
-
-
 # Without --perfgate
 
 
@@ -422,17 +400,6 @@ def test_plain_pytest_ignores_workloads_whatever_their_names(
     project.workload("not: a workload", file="broken.yaml")
     project.write("test_it.py", "def test_it(): pass\n")
     assert project.pytest("-q", *arguments).status == (5 if arguments else 0)
-
-
-def test_plain_pytest_imports_nothing_heavy(project: Project) -> None:
-    project.write(
-        "test_it.py",
-        "import sys\n\ndef test_it():\n"
-        "    assert not {'torch', 'pandas', 'scipy', "
-        "'numpy', 'pydantic', 'rich', 'yaml', 'nvtx'} & set(sys.modules)\n",
-    )
-    seen = project.run("-q", "-p", "no:hypothesispytest", "-p", "no:xdist")
-    assert (seen.status, seen.out.splitlines()[-1]) == (0, "1 passed in 0.00s")
 
 
 @pytest.mark.parametrize(
@@ -568,12 +535,3 @@ def test_steps_that_wrap_perfgates_are_as_good(project: Project) -> None:
     )
     project.workload()
     assert project.gate("--perfgate-runs=1", "--perfgate-new=allow").status == 0
-
-
-def test_where_the_folder_one_stands_in_is_not_the_project_it_is_said_why(project: Project) -> None:
-    project.write("pytest.ini", "[pytest]\n")
-    (project.root / "workloads").rmdir()
-    project.patch.chdir(project.write("svc/a.py", "").parent)
-    seen = project.gate()
-    assert seen.status == 4
-    assert seen.codes == {"workloads-folder-missing"}

@@ -3,10 +3,6 @@ gate has come to."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import pytest
 from support.project import LOOP, Project
 
@@ -90,21 +86,3 @@ class TestAfterTheVerdict:
         project.write("conftest.py", leaves)
         seen = project.run("--perfgate", "--perfgate-new=allow", "--perfgate-runs=1")
         assert (seen.status, seen.err) == (0, ""), seen.out
-
-
-def test_another_status_and_another_process_are_left_alone() -> None:
-    script = """
-import os
-import pytest
-from perfgate.plugin.guards import hold_exits
-hold_exits(pytest.Stash())
-child = os.fork()
-if child == 0:
-    os._exit(0)
-assert os.waitpid(child, 0)[1] == 0
-os._exit(7)
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False, env=os.environ
-    )
-    assert (done.returncode, done.stderr) == (7, "")

@@ -226,14 +226,6 @@ def test_the_json_document_holds_verdicts_and_runs(blessed: Project) -> None:
     assert [run.values[Metric.H2D_COPIES] for run in shown.runs] == [3.0, 3.0]
 
 
-def test_the_json_document_is_written_where_nothing_could_be_measured(project: Project) -> None:
-    project.workload()
-    project.nsys(version="2020.1.1")
-    document = project.document()
-    assert (document.opens_gate, document.machine, document.exit_status) == (False, None, 1)
-    assert document.workloads[0].verdict.outcome is Outcome.NOT_MEASURED
-
-
 def test_the_json_document_is_written_from_where_pytest_was_started(blessed: Project) -> None:
     blessed.write("pytest.ini", "[pytest]\n")
     (blessed.root / "sub").mkdir()
@@ -268,21 +260,6 @@ def test_the_document_says_where_a_workload_stands_and_at_which_commit(blessed: 
         False,
     )
     assert (document.label, document.shard, document.gates) == ("h200", None, ())
-
-
-def test_a_workload_that_another_file_makes_has_no_line(blessed: Project) -> None:
-    blessed.write(
-        "made.py",
-        "def make():\n    def loop(steps):\n        for _ in steps:\n            pass\n"
-        "    return loop\n",
-    )
-    blessed.write("conftest.py", "import sys\nsys.path.insert(0, __file__.rpartition('/')[0])\n")
-    blessed.workload(
-        "from made import make\nfrom perfgate import workload\n\n"
-        "loop = workload(steps=4, warmup=1)(make())\n"
-    )
-    (shown,) = blessed.document().workloads
-    assert (shown.source, shown.line) == ("workloads/loops.py", None)
 
 
 def test_the_pages_data_is_that_of_the_page_and_of_the_document(blessed: Project) -> None:
@@ -325,20 +302,6 @@ def test_a_file_without_a_place_of_its_own_is_refused_before_anything_is_measure
     assert (seen.status, made, seen.codes) == (4, [], {code})
 
 
-@pytest.mark.parametrize("full", ["gate.html", "gate.md", "page.json"])
-def test_a_file_that_cannot_be_written_shuts_the_gate_in_those_that_can(
-    blessed: Project, full: str
-) -> None:
-    (blessed.root / full).symlink_to("/dev/full")
-    assert blessed.gate(*FILES).status == 1
-    document = blessed.written("gate.json")
-    assert (document.opens_gate, document.exit_status) == (False, 1)
-    (why,) = document.shut_by
-    assert full in why
-    others = [blessed.root / name for name in ("gate.html", "gate.md", "page.json") if name != full]
-    assert all(full in re.sub(r"[\\\u200b]", "", file.read_text("utf-8")) for file in others)
-
-
 def test_a_baseline_that_cannot_be_read_is_reported_in_every_file(blessed: Project) -> None:
     file = blessed.store.baselines.path("nvidia-h200", "loop")
     file.write_text(f"<<<<<<< HEAD\n{file.read_text('utf-8')}", "utf-8")
@@ -353,15 +316,6 @@ def test_a_baseline_that_cannot_be_read_is_reported_in_every_file(blessed: Proje
     assert "INCOMPARABLE" in (blessed.root / "page.json").read_text("utf-8")
 
 
-def test_what_was_asked_for_is_written_where_another_hook_ends_pytest(blessed: Project) -> None:
-    blessed.write(
-        "conftest.py",
-        "import pytest\ndef pytest_sessionfinish():\n    pytest.exit('bye', returncode=0)\n",
-    )
-    document = blessed.document()
-    assert (document.opens_gate, document.exit_status) == (True, 0)
-
-
 def test_a_result_is_kept_and_git_is_asked_to_leave_it_alone(blessed: Project) -> None:
     blessed.gate()
     kept = blessed.kept()
@@ -370,35 +324,6 @@ def test_a_result_is_kept_and_git_is_asked_to_leave_it_alone(blessed: Project) -
 
 
 # Side by side
-
-
-@pytest.mark.behaviour
-@pytest.mark.parametrize(
-    "addopts",
-    [
-        "-n auto",
-        "-n 2",
-        "--tx=2*popen --dist=load",
-        "-f",
-        "--pdb",
-        "--trace",
-        "-n 2 --pdb",
-        "-n 2 -p no:cov",
-    ],
-)
-def test_options_for_a_projects_tests_do_not_stop_a_gate(blessed: Project, addopts: str) -> None:
-    blessed.write("pytest.ini", f"[pytest]\naddopts = {addopts}\n")
-    assert blessed.gate().status == 0
-
-
-@pytest.mark.behaviour
-def test_nor_do_they_in_the_environment_or_for_a_plugin_that_forks(blessed: Project) -> None:
-    declared = (
-        "def pytest_addoption(parser):\n    parser.addoption('--forked', action='store_true')\n"
-    )
-    blessed.write("conftest.py", declared)
-    blessed.patch.setenv("PYTEST_ADDOPTS", "-n auto --forked")
-    assert blessed.gate().status == 0
 
 
 @pytest.mark.parametrize(
@@ -415,11 +340,6 @@ def test_what_would_run_workloads_together_or_again_is_a_usage_error(
     )
     seen = blessed.gate(*options)
     assert (seen.status, seen.codes) == (4, {"option-not-in-a-gate"})
-
-
-def test_n_0_turns_xdist_off(blessed: Project) -> None:
-    blessed.write("pytest.ini", "[pytest]\naddopts = -n 2\n")
-    assert blessed.gate("-n", "0").status == 0
 
 
 def test_a_second_gate_says_whom_it_waits_for_and_takes_its_turn(blessed: Project) -> None:

@@ -14,7 +14,7 @@ import pytest
 from support import gates
 
 from perfgate.model.document import GateDocument
-from perfgate.model.document_text import document_text, read_document
+from perfgate.model.document_text import read_document
 from perfgate.model.pagedata import page_data
 from perfgate.plugin.outputs import OutputFormat, Outputs
 
@@ -50,16 +50,6 @@ def test_of_files_that_do_not_fit_nothing_stays_and_each_is_named_once(
     with no_file_larger_than(100):
         document = written(files)
     assert document.shut_by == tuple(map(refusal, files.values()))
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_an_older_document_that_cannot_be_replaced_is_not_left_to_say_that_the_gate_is_open(
-    tmp_path: Path,
-) -> None:
-    file = tmp_path / "gate.json"
-    file.write_text(document_text(GATE), encoding="utf-8")
-    with no_file_larger_than(100):
-        assert not written({OutputFormat.JSON: file}).opens_gate
     assert list(tmp_path.iterdir()) == []
 
 

@@ -133,11 +133,8 @@ def loop(steps):
 """
 
 
-@pytest.mark.parametrize("options", [(), ("-p", "no:threadexception")], ids=str)
-def test_what_a_thread_that_ends_the_loop_raised_is_in_the_log(
-    project: Project, options: tuple[str, ...]
-) -> None:
-    said, log = ran(project, THREAD, *options)
+def test_what_a_thread_that_ends_the_loop_raised_is_in_the_log(project: Project) -> None:
+    said, log = ran(project, THREAD)
     assert (why(said).code, why(said).fields["turns"]) == ("steps-left", 3)
     assert log.count("\nRuntimeError: in the thread\n") == 1
 

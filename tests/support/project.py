@@ -114,17 +114,10 @@ class Seen:
         return "" if found is None else found[1]
 
     @property
-    def complaint(self) -> str:
-        """What pytest refused to start for, or an internal error."""
-        return "".join(line for line in self.err.splitlines(keepends=True) if line.strip())
-
-    @property
     def message(self) -> str:
-        """All of these, wrapped."""
-        lines = "\n".join(
-            [*self.failures.splitlines(), *self.summary.splitlines(), *self.complaint.splitlines()]
-        )
-        return "\n".join(_wrapped(line) for line in lines.splitlines() if line.strip())
+        """All of these, and what pytest refused to start for, wrapped."""
+        text = f"{self.failures}\n{self.summary}\n{self.err}"
+        return "\n".join(_wrapped(line) for line in text.splitlines() if line.strip())
 
 
 Make = Callable[[RunContext, Workload, Path], Measured]
