@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -47,14 +46,12 @@ def given_environment(context: RunContext, workload: Workload, imports: Path) ->
             given[ON_SIGTERM] = "1"  # a launcher may end its processes by a signal
         return given
     has_own = context.settings.ab_python is not None
-    here = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
     return environment_there(
         given,
         context.tree,
         workload=workload,
         imports=imports,
         python=Path(context.python) if has_own else None,
-        site_packages=() if has_own else tuple(map(Path, sorted(here))),
     )
 
 

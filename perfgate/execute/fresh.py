@@ -420,13 +420,12 @@ class FreshLab:
 
     def _held_apart(self, there: Measured, here: Measured) -> Pair:
         """Hold what the other commit's run loaded to what the candidate's did."""
-        context = self._other.context
-        if context.tree is not None:
+        tree = self._other.context.tree
+        if tree is not None:
             prove_apart(
                 self._workload,
-                context.tree,
+                tree,
                 reference=there.import_logs,
                 candidate=here.import_logs,
-                env=context.env,
             )
         return Pair(reference=there.run, candidate=here.run)

@@ -45,7 +45,7 @@ from perfgate.execute.folder import (
 )
 from perfgate.execute.provenance import ImportLog, code_of_run, code_unlogged, read_import_logs
 from perfgate.execute.script_hold import FIFOS
-from perfgate.execute.side_environment import check_there, declared_there, workload_there
+from perfgate.execute.side_environment import declared_there, workload_there
 from perfgate.machine import RankWatch, Sampler, Span
 from perfgate.model.errors import StepsNotFound, WorkloadFailed
 from perfgate.model.machine import Conditions, tuning
@@ -341,11 +341,8 @@ def ordered(
     """
     tree, imports = context.tree, (folder / IMPORTS).absolute()
     if tree is not None:
-        workload = declared_there(workload, tree, context.settings)
-        check_there(workload, tree, context.env)
+        workload = workload_there(declared_there(workload, tree, context.settings), tree)
     given = given_environment(context, workload, imports)
-    if tree is not None:
-        workload = workload_there(workload, tree)
     hold = None
     if form in (Form.EARLY, Form.LATE):
         own, other = (str(folder / name) for name in FIFOS)

@@ -33,7 +33,6 @@ from perfgate.system.git.files import (
     content_digest,
     ignored,
     is_same_repository,
-    is_tracked,
     prefix,
     tracked_files,
 )
@@ -53,7 +52,6 @@ __all__ = [
     "is_branch",
     "is_same_repository",
     "is_shallow",
-    "is_tracked",
     "merge_base",
     "obtain",
     "prefix",

@@ -12,7 +12,6 @@ from support.repository import Repository
 from support.runs import context_of
 
 from perfgate.execute.context import RunContext
-from perfgate.execute.import_log import namespace
 from perfgate.execute.provenance import (
     ImportLog,
     code_now,
@@ -72,9 +71,7 @@ class Sides:
 
 
 def log(*files: Path, prefixes: tuple[str, ...] = (), pid: int = 1) -> ImportLog:
-    return ImportLog(
-        pid=pid, prefixes=prefixes, files=tuple(map(str, files)), namespace=namespace()
-    )
+    return ImportLog(pid=pid, prefixes=prefixes, files=tuple(map(str, files)))
 
 
 @pytest.fixture
@@ -248,18 +245,17 @@ def test_compiled_code_of_nobodys_that_both_sides_load_is_unproven(
     ):
         logs = [log(written(path))]
         if not is_shared:
-            prove_apart(FUNCTION, sides.tree, reference=logs, candidate=logs, env={})
+            prove_apart(FUNCTION, sides.tree, reference=logs, candidate=logs)
             continue
         with pytest.raises(CodeUnproven) as unproven:
-            prove_apart(FUNCTION, sides.tree, reference=logs, candidate=logs, env={})
+            prove_apart(FUNCTION, sides.tree, reference=logs, candidate=logs)
         assert unproven.value.code == "compiled-code-shared"
 
 
 def test_compiled_code_that_the_checkout_lacks_is_unproven(sides: Sides) -> None:
     candidate = [log(written(sides.root / "src" / "proj" / "_c.cpython-312.so"))]
-    env = sides.repository.env
     with pytest.raises(CodeUnproven) as unproven:
-        prove_apart(FUNCTION, sides.tree, reference=[], candidate=candidate, env=env)
+        prove_apart(FUNCTION, sides.tree, reference=[], candidate=candidate)
     assert unproven.value.fields["paths"] == ("src/proj/_c.cpython-312.so",)
     written(sides.tree.top / "src" / "proj" / "_c.cpython-311.so")
-    prove_apart(FUNCTION, sides.tree, reference=[], candidate=candidate, env=env)
+    prove_apart(FUNCTION, sides.tree, reference=[], candidate=candidate)
