@@ -15,7 +15,7 @@ from typing import Final, Protocol, TypeVar
 from perfgate.execute.ahead import Batch, Wanted
 from perfgate.execute.context import RunContext, at_commit
 from perfgate.execute.lab import SHOWN_SHA, Against, Invocation, Listener
-from perfgate.execute.run import Measured, measure_run, noting_busy
+from perfgate.execute.run import Measured, measure_run
 from perfgate.machine import read_machine, wait_until_idle
 from perfgate.model.errors import PerfgateError
 from perfgate.model.machine import Machine
@@ -90,7 +90,7 @@ class Laboratory:
 
     def _alone(self, one: Wanted) -> Generator[Measured]:
         busy = self.busy()
-        yield noting_busy(measure_run(one.context, one.workload, one.folder), busy)
+        yield measure_run(one.context, one.workload, one.folder, busy)
 
     # The same for all
 

@@ -83,12 +83,25 @@ def read_import_logs(folder: Path) -> tuple[ImportLog, ...]:
 
 
 def code_of_run(
-    context: RunContext, workload: Workload, logs: Sequence[ImportLog], *, started_at: float
+    context: RunContext,
+    workload: Workload,
+    logs: Sequence[ImportLog],
+    *,
+    started_at: float,
+    measured: Collection[int] = (),
 ) -> dict[str, str]:
     """SHA-256, by path from the root, of the project's files that a run was of.
 
     A file that was written while it ran has a digest that no other run's has; one that git does not
-    track and that is younger than the gate is a run's work, and no code.
+    track and that is younger than the gate is a run's work, and no code. Where a process that took
+    steps left no log, it is of all that git tracks as well.
+
+    Args:
+        context: of which side.
+        workload: what was run.
+        logs: what its processes said.
+        started_at: POSIX time.
+        measured: ids of those that took the steps.
 
     Raises:
         CodeUnproven: the run was to be of a commit, which is not shown.
@@ -96,8 +109,11 @@ def code_of_run(
     """
     side = _Side(context, workload, logs)
     files = side.files(logs)
+    unlogged = set(measured) - {log.pid for log in logs} - {0}
     if context.tree is not None:
         _hold_to_commit(context.tree, workload, logs, files)
+        if unlogged:
+            raise _unproven("no-import-log-of-steps", workload, context.tree, pid=min(unlogged))
     files |= set(_named(workload, side.root))
     generated = side.ignored([file for file in files if file.suffix == ".py"])
     digests: dict[str, str] = {}
@@ -108,30 +124,11 @@ def code_of_run(
             digests[side.shown(file)] = hashlib.sha256(changed).hexdigest()
         elif is_tracked or written_at <= context.began_at:
             digests[side.shown(file)] = _digest(file)
+    if context.tree is None and (unlogged or not logs):
+        digests[ALL_TRACKED] = _all_tracked(
+            context.root, context.settings.baselines, env=context.env
+        )
     return digests
-
-
-def code_unlogged(
-    context: RunContext, workload: Workload, logs: Sequence[ImportLog], *, measured: Collection[int]
-) -> dict[str, str]:
-    """What to note of the code where a process that took steps left no log: a digest of all that
-    git tracks.
-
-    Args:
-        context: of which side.
-        workload: what was run.
-        logs: what its processes said.
-        measured: ids of those that took the steps.
-
-    Raises:
-        CodeUnproven: the run was to be of a commit.
-    """
-    unlogged = set(measured) - {log.pid for log in logs} - {0}
-    if context.tree is not None and unlogged:
-        raise _unproven("no-import-log-of-steps", workload, context.tree, pid=min(unlogged))
-    if context.tree is not None or (logs and measured and not unlogged):
-        return {}
-    return {ALL_TRACKED: _all_tracked(context.root, context.settings.baselines, env=context.env)}
 
 
 def _hold_to_commit(

@@ -258,25 +258,16 @@ _LOOP: Final[Rows] = {
 """How the loop of a decorated workload ended before its last step."""
 
 _RUNS: Final[Rows] = {
-    "steps-lost": "steps were lost: process {pid} shows {found} of {steps} measured steps",
-    "steps-lost-by-push": (
-        "steps were lost: process {pid} shows {found} of {steps} measured steps; a range that a "
-        "step pushes and does not pop takes the pop of the step's own: each push needs its pop"
-    ),
-    "steps-lost-nested": (
-        "steps were lost: process {pid} shows {found} of {steps} measured steps after {warmup} of "
-        "warm-up, as {file:quote} asks: others that match lie inside these; match the outermost "
-        "alone, and if tasks take turns on a thread (asyncio), draw the ranges with "
-        "nvtx.start_range and nvtx.end_range"
+    "steps-lost": (
+        "process {pid} shows {found} of {steps} measured steps: if a step pushes a range and does "
+        "not pop it, that takes the pop of the step's own, so each push needs its pop"
     ),
     "steps-lost-of-command": (
-        "steps were lost: process {pid} shows {found} of {steps} measured steps after {warmup} of "
-        "warm-up, as {file:quote} asks: the script takes fewer, leaves by os._exit before nsys has "
-        "written its last, or has a launcher that does not wait for it"
-    ),
-    "steps-more": (
-        "process {pid} shows {found} measured steps after {warmup} of warm-up, and {file:quote} "
-        "asks for {steps}"
+        "process {pid} shows {found} of {steps} measured steps after {warmup} of warm-up, as "
+        "{file:quote} asks: the script takes others, leaves by os._exit before nsys has written "
+        "its last, or has a launcher that does not wait for it. If others that match lie inside "
+        "these, match the outermost alone; if tasks take turns on a thread (asyncio), draw the "
+        "ranges with nvtx.start_range and nvtx.end_range"
     ),
     "gpu-unseen": "no GPU operation was recorded in any step ({why})",
     "launched-nothing": "the workload launched none",
