@@ -221,10 +221,6 @@ _LOOP: Final[Rows] = {
         "the steps were iterated a second time, after {turns} of {declared} turns. Iterate over "
         "them once, and do one step of work a turn"
     ),
-    "steps-strayed": (
-        "the steps were taken to another process, and only the workload's own is measured step by "
-        "step. Iterate over them in the function that they are given to"
-    ),
     "steps-last-not-ended": (
         "the loop began all {declared} turns, and did not come back for the end of the last one. "
         "Put the steps first, with data for every turn, zip(steps, data), or call next() once more "
@@ -232,7 +228,7 @@ _LOOP: Final[Rows] = {
     ),
     "steps-none": (
         "the loop took 0 of {declared} turns. Write for _ in steps: around a step, and look for a "
-        "return before it, or data that are empty"
+        "return before it, or data that are empty, or that a process of a loader took the steps"
     ),
     "steps-left": (
         "the loop took {turns} of {declared} turns ({warmup} warm-up, {steps} measured). It "
