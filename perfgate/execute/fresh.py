@@ -162,7 +162,7 @@ class FreshLab:
         form, _ = self._how()
         if self._left and form is not Form.ALONE:
             self._batch = replace(self._start(), joins_others=True)
-            self._of.standing = self
+            self._of.end_standing = self.close
 
     def close(self) -> None:
         """End what was started and is not wanted any more."""
@@ -231,7 +231,7 @@ class FreshLab:
         """
         while self._left:
             batch, self._batch = self._batch or self._start(), None
-            self._of.standing = None
+            self._of.end_standing = None
             try:
                 yield from self._of_batch(batch)
             except RunFailed as failed:
@@ -244,8 +244,9 @@ class FreshLab:
         jobs = first_of(self._left, most, with_blocks=self.taken.step_ms is not None)
         if jobs[0].form is Form.BLOCK and form is Form.ALONE:
             form = Form.EARLY  # both sides of a pair are alive at once in any case
-        if self._of.standing not in (None, self):
-            self._of.standing.close()  # its runs are to see nothing of these
+        standing = self._of.end_standing
+        if standing is not None and standing != self.close:
+            standing()  # its runs are to see nothing of these
         is_last = len(jobs) == sum(map(len, self._left))
         made = self._of.make(self._wanted(jobs), form, self._of.at_end if is_last else lambda: None)
         self.started = len(jobs)

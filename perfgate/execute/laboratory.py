@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack
 from functools import cached_property
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 from perfgate.execute.ahead import Batch, Wanted
 from perfgate.execute.context import RunContext, at_commit
@@ -32,13 +32,6 @@ second."""
 T = TypeVar("T")
 
 
-class SupportsClose(Protocol):
-    """What ends the runs that it has started."""
-
-    def close(self) -> None:
-        """End them."""
-
-
 class Laboratory:
     """What makes the runs of one gate."""
 
@@ -55,8 +48,8 @@ class Laboratory:
         self.at_end = at_end
         """Called while the last runs that a workload has asked for end and are read."""
         self._time_left_s = time_left_s
-        self.standing: SupportsClose | None = None
-        """The workload whose first runs are started, and not asked for yet."""
+        self.end_standing: Callable[[], None] | None = None
+        """Ends the first runs of a workload that are started, and not asked for yet."""
         # By commit. What failed once is not tried again for the next workload.
         self._checkouts: dict[str, RunContext | PerfgateError] = {}
         self._commits: dict[str, str | PerfgateError] = {}

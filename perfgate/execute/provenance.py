@@ -431,4 +431,4 @@ def _some(paths: Sequence[str]) -> dict[str, object]:
 
 
 def _unproven(code: str, workload: Workload, tree: Worktree, **fields: object) -> CodeUnproven:
-    return CodeUnproven(code, workload=workload.id, commit=tree.commit[:12], **fields)
+    return CodeUnproven(code, workload=workload.id, commit=tree.shown, **fields)
