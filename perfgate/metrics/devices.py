@@ -32,15 +32,6 @@ _OF: Final = {
 """Of which operations (`Group.metric`) each is the part that nothing hides."""
 
 
-def devices_of(timeline: Timeline, process: int) -> frozenset[int]:
-    """The devices on which a process ran anything."""
-    return frozenset(
-        one
-        for ops in timeline.operations
-        for one in distinct(ops.device[ops.process == process]).tolist()
-    )
-
-
 class Devices:
     """When each device was idle, over all processes and streams; found once for all processes that
     share it."""

@@ -22,7 +22,6 @@ ABSENT: Final[Rows] = {
         "{count} {what} ran outside the steps, and the capture does not say which step launched "
         "them: it holds no API call with their correlation id"
     ),
-    "durations-unknown": "the capture does not say how long any of the {count} {what} took",
     "host-memory-unknown": (
         "of {copies:copy|copies} the capture does not say which memory they used"
     ),
