@@ -10,7 +10,7 @@ from perfgate.execute.pairing import in_noise_of
 from perfgate.explain.advice import classify, new_advice, without_outliers
 from perfgate.explain.attribution import attributions, where
 from perfgate.explain.breakdown import breakdown_of
-from perfgate.explain.shown import of_counts, pace_notes, with_shown
+from perfgate.explain.shown import of_counts, start_notes, with_shown
 from perfgate.explain.summary import anchor_lost, headline
 from perfgate.gate.notes import because, noting, shut_anyway
 from perfgate.gate.underway import Checked, Underway, step_times
@@ -64,7 +64,7 @@ def conclude(
     if verdict.outcome in (Outcome.REGRESSED, Outcome.IMPROVED):
         verdict = verdict.model_copy(update={"why": headline(verdict)})
     first = _how_judged(underway, verdict, compared, judged)
-    notes = [*first, *verdict.notes, *pace_notes(underway.own), *underway.notes]
+    notes = [*first, *verdict.notes, *start_notes(underway.own), *underway.notes]
     if stored is not None:
         then, here = stored.machine, underway.lab.machine
         if {gpu.uuid for gpu in then.gpus} != {gpu.uuid for gpu in here.gpus}:

@@ -78,23 +78,12 @@ _RANKS: Final[Rows] = {
     "longer-under": "{ms:ms} ms under {range}",
 }
 
-_PACE: Final[Rows] = {
+_START: Final[Rows] = {
     "slow-start": (
         "The first measured steps take longer than all others, in {found} of {runs:run|runs}: up "
         "to "
         "{longest_ms:ms} ms, the others {usual_ms:ms} ms, until step {last}. If that is work which "
         "is done once, raise warmup by at least {warmup}"
-    ),
-    "pace-changes": (
-        "The pace changes within the measured steps, in {found} of {runs:run|runs}: "
-        "{before_ms:ms} ms a step, and {after_ms:ms} ms from step {step} of {steps} on. Let the "
-        "steps end before that, or the warm-up outlast it"
-    ),
-    "pace-changes-at-power-cap": (
-        "The pace changes within the measured steps, in {found} of {runs:run|runs}: "
-        "{before_ms:ms} ms a step, and {after_ms:ms} ms from step {step} of {steps} on, and the "
-        "GPU "
-        "met its power cap. Let the steps end before that, or the warm-up outlast it"
     ),
 }
 
@@ -222,7 +211,7 @@ TEXT: Final[Rows] = {
     **_WHERE,
     **_UNLIKE,
     **_RANKS,
-    **_PACE,
+    **_START,
     **_BOUND,
     **_ADVICE,
 }
