@@ -138,15 +138,6 @@ def advise(breakdown: Breakdown) -> tuple[Advice, ...]:
     return tuple(advice for found in on for advice in found(breakdown))
 
 
-def without_outliers(breakdown: Breakdown, rows: Sequence[MetricVerdict]) -> Breakdown:
-    """A breakdown with the values of a verdict's rows, which are without runs that were dropped as
-    outliers; of several processes, where a row is of the worst of each, it stays as it is."""
-    if not isinstance(breakdown, RunBreakdown) or breakdown.of:
-        return breakdown
-    judged = {row.metric: row.now for row in rows if row.now is not None}
-    return breakdown.model_copy(update={"own": {**breakdown.own, **judged}})
-
-
 def new_advice(rows: Sequence[MetricVerdict], breakdown: Breakdown) -> tuple[Advice, ...]:
     """What usually helps against what has risen."""
     risen = {
@@ -160,17 +151,14 @@ def new_advice(rows: Sequence[MetricVerdict], breakdown: Breakdown) -> tuple[Adv
 def _on_copies(breakdown: RunBreakdown) -> Iterator[Advice]:
     own = breakdown.own
     step = own[Metric.STEP_MS]
-    inbound = [row for row in breakdown.copies if "Host-to-Device" in row.direction]
-    pageable = [row for row in inbound if row.host == "pageable"]
+    pageable = [
+        row
+        for row in breakdown.copies
+        if row.host == "pageable" and "Host-to-Device" in row.direction
+    ]
     spent = sum(row.gpu_ms for row in pageable)
-    if pageable and breakdown.gpus == 1 and len(pageable) == len(inbound):
-        # All copies to the GPU: the figure that the verdict's table has of them.
-        spent = own.get(Metric.H2D_MS, spent)
     if spent >= WORTH * step:
-        holds_pageable = [
-            row for row in breakdown.ranges if row.values.get(Metric.PAGEABLE_COPIES, 1.0) > NOTHING
-        ]
-        under = _most_of(holds_pageable, Metric.H2D_MS)
+        under = _most_of(breakdown.ranges, Metric.PAGEABLE_COPIES)
         what = note(
             "advice-pageable",
             copies=sum(row.count for row in pageable),
