@@ -169,7 +169,6 @@ _MOVED: Final[Rows] = {
     "estimate-of-runs": ", an estimate from {runs:run|runs}",
     "estimate-of-pairs": ", an estimate from {runs:pair|pairs}",
     "because": ": {what}",
-    "but": ", but {what}",
     "and-step": "; {what}",
     "under-range": " under `{range}`",
     "more-under-range": ": {metric} +{ms:ms} ms under `{range}`",
