@@ -1,5 +1,5 @@
-"""What stands next to a verdict and decides nothing: rows of metrics that are shown only, are new,
-or that neither side has; and whether a loop is slow at first."""
+"""What stands next to a verdict and decides nothing: rows of metrics that are shown only, or are
+new, and whether a loop is slow at first."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from statistics import median
 from typing import Final
 
 from perfgate.model.baseline import BlessedRun
-from perfgate.model.metric import CALLED, METRICS, PERIODS, Metric
+from perfgate.model.metric import METRICS, Metric
 from perfgate.model.note import Note, Severity, note
 from perfgate.model.outcome import Outcome
-from perfgate.model.sample import NO_NCCL, Run, missing_in, why_absent
+from perfgate.model.sample import Run, missing_in
 from perfgate.model.verdict import MetricVerdict, Verdict
 
 _OF_COUNTS = frozenset(
@@ -45,9 +45,6 @@ def with_shown(verdict: Verdict, other: Sequence[BlessedRun], runs: Sequence[Run
 def _shown(
     verdict: Verdict, other: Sequence[BlessedRun], runs: Sequence[Run]
 ) -> Iterator[MetricVerdict]:
-    # Of a loop that uses no GPU, or whose GPU was not traced, each row would say the same.
-    measured = {one for run in runs for process in run.processes for one in process.values}
-    on_gpu = bool(measured - {*PERIODS, *CALLED})
     judged = {row.metric for row in verdict.metrics}
     for metric in METRICS:
         if metric in judged or not runs:
@@ -62,8 +59,6 @@ def _shown(
             yield MetricVerdict(
                 metric=metric, outcome=None, now=median(now) if now else None, note=of_some
             )
-        elif on_gpu and METRICS[metric].gated and (why := why_unmeasured(runs, metric)):
-            yield MetricVerdict(metric=metric, outcome=None, note=note("measured-nowhere", why=why))
 
 
 def _beside(
@@ -87,12 +82,6 @@ def _beside(
         change=change,
         note=note("only-shown") if len(now) == len(runs) else missing_in(runs, metric),
     )
-
-
-def why_unmeasured(runs: Sequence[Run], metric: Metric) -> Note | None:
-    """Why a metric is not judged that neither side has; None where there is nothing of it."""
-    why = why_absent(runs, metric)
-    return None if why is None or why.code.startswith(NO_NCCL.code) else why
 
 
 # A slow start

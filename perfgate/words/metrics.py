@@ -6,9 +6,7 @@ from typing import Final
 
 from perfgate.words.text import Rows
 
-SHARED: Final[Rows] = {
-    "of-processes": "{processes:list}: {what}",
-}
+SHARED: Final[Rows] = {}
 """What is said of some of several processes."""
 
 ABSENT: Final[Rows] = {
