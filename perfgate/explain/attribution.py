@@ -109,10 +109,12 @@ def _growth(row: MetricVerdict) -> float:
 def _attribution(
     row: MetricVerdict, axis: Axis, parts: Sequence[Part], before: Breakdown, now: Breakdown
 ) -> Attribution:
-    whole, process = _growth(row), now.of if isinstance(now, RunBreakdown) else ""
-    if process and isinstance(before, RunBreakdown):
-        own = now.own.get(row.metric), before.own.get(row.metric)
-        whole = whole if None in own else now.own[row.metric] - before.own[row.metric]
+    whole, process = _growth(row), ""
+    if isinstance(now, RunBreakdown):
+        process, is_now = now.of, now.own.get(row.metric)
+        was = before.own.get(row.metric) if isinstance(before, RunBreakdown) else None
+        if process and was is not None and is_now is not None:
+            whole = is_now - was
     changed = (part for part in parts if abs(part.change) > NOTHING)
     moved = tuple(sorted(changed, key=lambda part: -abs(part.change)))
     rest = whole - sum(part.change for part in moved)

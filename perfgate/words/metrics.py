@@ -6,9 +6,6 @@ from typing import Final
 
 from perfgate.words.text import Rows
 
-SHARED: Final[Rows] = {}
-"""What is said of some of several processes."""
-
 ABSENT: Final[Rows] = {
     "window-as-one": "the captured window was measured as one, without steps",
     "no-period": (
@@ -243,7 +240,6 @@ NOT_FOUND: Final[Rows] = {
 """Why there is nothing to measure."""
 
 TEXT: Final[Rows] = {
-    **SHARED,
     **ABSENT,
     **INVALID,
     **OTHER_NOTES,
