@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import PurePath, PurePosixPath, PureWindowsPath
 from typing import Final
 
-from perfgate.model.document import DocumentWorkload, GateDocument
+from perfgate.model.document import GateDocument
 from perfgate.model.outcome import PASSING
 from perfgate.render.gate import Judged, state_of
 from perfgate.words.escape import lines, one_line, workflow_command
@@ -43,7 +43,7 @@ def gate_annotations(document: GateDocument, *, prefix: PurePath) -> tuple[str, 
     return (*errors[:MOST], *warnings[:MOST], *_rest(errors, warnings))
 
 
-def _of(one: Judged[DocumentWorkload], prefix: PurePath) -> str:
+def _of(one: Judged, prefix: PurePath) -> str:
     verdict = one.verdict
     where = (f"{metric}: {text}" for metric, text in verdict.where.items())
     parts = filter(None, (verdict.reason, *where, *verdict.warnings, verdict.next_step))
