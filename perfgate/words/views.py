@@ -52,9 +52,6 @@ _SIDES: Final[Rows] = {
     "rules-blind": "the capture of b lacks {kinds:list}",
     "rules-alone": "a has no capture at hand",
     "rules-no-nsys": "no nsys is here; perfgate doctor says where it is looked for",
-    "rules-graphs-unlike": "not compared: CUDA graphs were traced in different ways",
-    "rules-recorded-unlike": "not compared: {sides:list}",
-    "capture-lacks": "{side} lacks {kinds:list}",
 }
 
 _KERNELS: Final[Rows] = {
