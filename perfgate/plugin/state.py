@@ -246,11 +246,8 @@ def _gate_of(config: pytest.Config, settings: Settings) -> Gate:
         runs_given=config.getoption("perfgate_runs") is not None,
         budgets_given=budgets_of_options(config.getoption("perfgate_budget")),
     )
-
-    def clean(text: str) -> str:
-        return gate.cleaner.clean(text)  # it comes to know the secrets of workloads
-
-    stream.clean = clean
+    # The gate comes to know the secrets of workloads.
+    stream.clean = lambda text: gate.cleaner.clean(text)  # noqa: PLW0108
     held = ExitStack()
     held.enter_context(ending_as_on_ctrl_c())
     held.callback(gate.tidy)

@@ -173,11 +173,8 @@ class Choice:
         options = (flag for name, flag in SELECTING.items() if getattr(typed, name, None))
         self.flags = (*(("path",) if self._places else ()), *options)
         """By what was chosen; empty where all workloads are gated."""
-
-    @property
-    def _is_by_cache(self) -> bool:
+        self._is_by_cache = "--lf" in self.flags
         """Whether pytest's cache chooses, which alone knows what: only its choice is missed."""
-        return bool(getattr(self._typed, "lf", False))
 
     def of_items(self, items: Iterable[pytest.Item]) -> list[pytest.Item]:
         """Return those of the collected items that pytest, by what was typed alone, would keep: a
