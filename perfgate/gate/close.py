@@ -60,29 +60,19 @@ def close(expected: Sequence[str], verdicts: Mapping[str, Verdict], policy: Poli
     return Closing(opens=not shut, notes=tuple(shut))
 
 
-def missing(
-    orphans: Mapping[str, str | None],
-    skipped_files: Mapping[str, str] | None,
-    *,
-    files_named: bool,
-) -> list[Note]:
-    """Note baselines of this machine without a workload, by their files as far as these are known.
+def missing(orphans: Sequence[str], skipped_files: Mapping[str, str]) -> list[Note]:
+    """Note baselines of this machine without a workload.
 
     It was renamed or deleted, and so not measured, unless it is in one of the `skipped_files`, by
-    which there is why each skipped itself. Where files were named, the file no longer declares it.
+    which there is why each skipped itself.
     """
-    shut: list[Note] = []
-    for workload, file in orphans.items():
-        if skipped_files:
-            files = tuple(f"{name} ({why})" for name, why in skipped_files.items())
-            shut.append(
-                note("orphan-perhaps-skipped", Severity.INVALID, workload=workload, files=files)
-            )
-        elif files_named and file is not None:
-            shut.append(note("orphan-of-file", Severity.INVALID, workload=workload, file=file))
-        else:
-            shut.append(note("orphan", Severity.INVALID, workload=workload))
-    return shut
+    files = tuple(f"{name} ({why})" for name, why in skipped_files.items())
+    return [
+        note("orphan-perhaps-skipped", Severity.INVALID, workload=workload, files=files)
+        if files
+        else note("orphan", Severity.INVALID, workload=workload)
+        for workload in orphans
+    ]
 
 
 def step_down_times(verdicts: Mapping[str, Verdict], *, workloads: int) -> dict[str, Verdict]:

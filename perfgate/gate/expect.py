@@ -194,14 +194,17 @@ def orphans(
     machine: Machine,
     known: Collection[str],
     chosen: Callable[[str, str | None], bool],
-) -> dict[str, str | None]:
-    """Baselines of a machine that were chosen and belong to no known workload: their files, by id.
+) -> list[str]:
+    """Baselines of a machine that were chosen and belong to no known workload.
 
     Raises:
         BaselineUnreadable: the folder of the baselines cannot be listed.
     """
-    listed = {one.workload: one.source for one in store.baselines.listed(machine.slug)}
-    return {name: file for name, file in listed.items() if name not in known and chosen(name, file)}
+    return [
+        one.workload
+        for one in store.baselines.listed(machine.slug)
+        if one.workload not in known and chosen(one.workload, one.source)
+    ]
 
 
 def refuse_other_machine(machine: Machine, expected: str | None) -> None:

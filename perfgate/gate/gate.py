@@ -416,15 +416,14 @@ class Gate:
         collected: Sequence[Workload],
         *,
         skipped: Collection[str] = (),
-        skipped_files: Mapping[str, str] | None = None,
+        skipped_files: Mapping[str, str],
         chosen: Callable[[str, str | None], bool],
-        paths: Sequence[Path] = (),
     ) -> Closing:
         """What the whole invocation comes to.
 
         `chosen` says whether a workload with a baseline is to be measured here, by its id and its
-        file as far as that is known; `paths` are files and folders that were named for that;
-        `skipped_files` have why they skipped themselves: nobody knows which workloads they hold.
+        file as far as that is known; `skipped_files` have why they skipped themselves: nobody
+        knows which workloads they hold.
         """
         not_kept = self.step_down()
         closing = close(self._missed(collected, skipped), self.verdicts, self.policy(None))
@@ -441,7 +440,7 @@ class Gate:
             )
         except BaselineUnreadable as broken:
             return closing.but(*not_kept, noted(broken, Severity.INVALID))
-        orphaned = missing(gone, skipped_files, files_named=bool(paths))
+        orphaned = missing(gone, skipped_files)
         return closing.but(*orphaned, *(() if lost is None else (lost,)), *not_kept)
 
     def _missed(self, collected: Sequence[Workload], skipped: Collection[str]) -> tuple[str, ...]:

@@ -168,8 +168,6 @@ class Choice:
         is_whole = any(not name and folder.is_relative_to(path) for path, name in places)
         self._places = () if is_whole else tuple(places)
         """Their paths, each with what follows its `::`; none where all workloads are asked for."""
-        self.paths = tuple(path for path, name in self._places if not name)
-        """Files and folders whose workloads are all asked for; empty where nothing was named."""
         options = (flag for name, flag in SELECTING.items() if getattr(typed, name, None))
         self.flags = (*(("path",) if self._places else ()), *options)
         """By what was chosen; empty where all workloads are gated."""

@@ -287,10 +287,6 @@ _CLOSING: Final[Rows] = {
         "{workload}: it has a baseline for this machine, and no such workload was collected; "
         f"{_WHAT_TO_DO}"
     ),
-    "orphan-of-file": (
-        "{workload}: it has a baseline for this machine, measured from {file}, which does not "
-        f"declare it now; {_WHAT_TO_DO}; if it was moved, bless it where it is"
-    ),
     "orphan-perhaps-skipped": (
         "{workload}: it has a baseline for this machine, and was not collected; it may be in what "
         "was skipped: {files:list}"

@@ -56,17 +56,10 @@ def test_every_expected_workload_must_open(
 
 
 @pytest.mark.parametrize(
-    ("skipped", "named", "code"),
-    [
-        ({"b.py": "no flash_attn"}, True, "orphan-perhaps-skipped"),
-        (None, True, "orphan-of-file"),
-        (None, False, "orphan"),
-    ],
+    ("skipped", "code"), [({"b.py": "no flash_attn"}, "orphan-perhaps-skipped"), ({}, "orphan")]
 )
-def test_a_baseline_without_a_workload_shuts(
-    skipped: dict[str, str] | None, named: bool, code: str
-) -> None:
-    notes = missing({"b": "b.py"}, skipped, files_named=named)
+def test_a_baseline_without_a_workload_shuts(skipped: dict[str, str], code: str) -> None:
+    notes = missing(["b"], skipped)
     assert [one.code for one in notes] == [code]
     closing = close(["a"], verdicts(a=Outcome.PASSED), Policy()).but(*notes)
     assert (closing.opens, len(closing.shut_by)) == (False, 1)
