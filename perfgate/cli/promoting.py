@@ -15,7 +15,7 @@ from perfgate.bless.refusals import refuse_unasked
 from perfgate.cli.project import Project
 from perfgate.cli.terminal import Hold, cleaned, hold_option, new_page, show, usage
 from perfgate.model.baseline import Baseline, Blessing, Result
-from perfgate.model.errors import RepositoryUnreadable, ResultMissing
+from perfgate.model.errors import ConfigInvalid, RepositoryUnreadable, ResultMissing
 from perfgate.model.note import note
 from perfgate.plugin.listing import collect
 from perfgate.render.records import bless_text
@@ -117,6 +117,11 @@ def _branch_without(result: Result, here: Project) -> str | None:
 
 
 def _measured(here: Project) -> tuple[str, ...]:
-    """The project's workloads with kept results: not those that were renamed or deleted since."""
+    """The workloads with kept results, but for those that were renamed or deleted since, where all
+    of the project can be collected here."""
     kept = here.store.results.workloads()
-    return tuple(one.id for one in collect(here.root).workloads if one.id in kept)
+    with suppress(ConfigInvalid):  # which the next gate says
+        found = collect(here.root)
+        if not found.skipped_files:
+            return tuple(one.id for one in found.workloads if one.id in kept)
+    return kept
