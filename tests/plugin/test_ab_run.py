@@ -4,7 +4,6 @@ a user sees."""
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -275,30 +274,6 @@ def test_what_was_measured_is_what_was_checked_out_when_the_gate_began(
     repository.makes(committing)
     repository.gate()
     assert repository.kept().commit == began.model_copy(update={"dirty": True})
-
-
-def test_what_python_leaves_while_it_collects_is_no_change(
-    repository: Project, ran: Ran, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (repository.root / ".gitignore").unlink()
-    repository.commit()
-    ran(reference=0.0, candidate=0.0)
-    monkeypatch.setattr(sys, "dont_write_bytecode", False)
-    repository.gate()
-    assert list(repository.root.rglob("__pycache__/*.pyc"))
-    commit = repository.kept().commit
-    assert commit is not None
-    assert not commit.dirty
-
-
-def test_a_result_names_the_first_changes_that_no_commit_holds(
-    repository: Project, ran: Ran
-) -> None:
-    ran(reference=0.0, candidate=0.0)
-    for name in ("a", "b", "c", "d"):
-        repository.write(f"{name}.json", "{}")
-    repository.gate()
-    assert repository.kept().uncommitted == ("a.json", "b.json", "c.json")
 
 
 def test_a_commit_whose_code_is_not_what_was_blessed_is_no_other_side(

@@ -41,14 +41,6 @@ def loop(steps):
 """
 
 
-FILES = (
-    "--perfgate-json=gate.json",
-    "--perfgate-html=gate.html",
-    "--perfgate-markdown=gate.md",
-    "--perfgate-page-data=page.json",
-)
-
-
 @pytest.fixture
 def blessed(project: Project) -> Project:
     """A project whose one workload has a baseline, on an H200, and is unchanged."""
@@ -302,20 +294,6 @@ def test_a_file_without_a_place_of_its_own_is_refused_before_anything_is_measure
     assert (seen.status, made, seen.codes) == (4, [], {code})
 
 
-def test_a_baseline_that_cannot_be_read_is_reported_in_every_file(blessed: Project) -> None:
-    file = blessed.store.baselines.path("nvidia-h200", "loop")
-    file.write_text(f"<<<<<<< HEAD\n{file.read_text('utf-8')}", "utf-8")
-    assert blessed.gate(*FILES).status == 1
-    document = blessed.written("gate.json")
-    (one,) = document.workloads
-    assert (one.verdict.outcome, document.opens_gate) == (Outcome.INCOMPARABLE, False)
-    assert all(
-        "INCOMPARABLE" in (blessed.root / name).read_text("utf-8")
-        for name in ("gate.html", "gate.md")
-    )
-    assert "INCOMPARABLE" in (blessed.root / "page.json").read_text("utf-8")
-
-
 def test_a_result_is_kept_and_git_is_asked_to_leave_it_alone(blessed: Project) -> None:
     blessed.gate()
     kept = blessed.kept()
@@ -471,11 +449,6 @@ def test_a_file_given_with_a_space_does_not_choose_the_project(
         seen = blessed.run("--perfgate")
     assert seen.status == 4
     assert f"pytest takes {other} for the project" in seen.err
-
-
-def test_a_file_of_the_project_may_be_given_with_a_space(blessed: Project) -> None:
-    assert blessed.gate("--perfgate-json", "out.json").status == 0
-    assert blessed.gate("--perfgate-json", "out.json").status == 0
 
 
 @pytest.mark.parametrize(
