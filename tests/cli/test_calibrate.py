@@ -107,18 +107,6 @@ def test_kept_results_of_five_occasions_calibrate_a_baseline(
     assert after.model_copy(update={"calibration": {}}) == before
 
 
-def test_what_was_found_is_what_show_shows_and_gates_judge_by(calibrated: Project) -> None:
-    kept(calibrated, 1, *STEPS)
-    calibrated.perfgate("calibrate", "--kept")
-    shown = calibrated.perfgate("show", "loop", columns=200).out
-    assert (
-        "calibration step_ms: SD 0.26 % between runs, 0.41 % between occasions, from 10 runs"
-        in shown
-    )
-    measures(calibrated)
-    assert calibrated.gate().status == 0
-
-
 def test_budgets_that_cannot_be_held_are_reported_with_the_least_that_can(
     calibrated: Project, snapshot: SnapshotAssertion
 ) -> None:

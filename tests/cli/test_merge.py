@@ -137,22 +137,6 @@ def codes(three: Project) -> tuple[str, ...]:
     return three.written("all.json").shut_codes
 
 
-def test_a_workload_that_falls_to_no_shard_for_one_skipped_its_file_shuts_the_gate(
-    three: Project, shard: Shard
-) -> None:
-    """Of alpha, beta, gamma, zeta the last is of the second shard, which sees the first three."""
-    text = loops("zeta")
-    three.workload(text, file="zeta.py")
-    assert shard(1, "--perfgate-new=allow") == 0
-    three.workload(
-        f'import pytest\npytest.skip("no data", allow_module_level=True)\n{text}', file="zeta.py"
-    )
-    assert shard(2, "--perfgate-new=allow") == 0
-    seen = three.perfgate("merge", "gates", "--expect=2", "--json=all.json")
-    assert (seen.status, seen.err) == (1, "")
-    assert "merge-shards-differ" in codes(three)
-
-
 def test_a_workload_on_two_kinds_of_gpu_is_two_rows(three: Project, shard: Shard) -> None:
     assert shard(1, of=1) == 0
     three.gpus(FakeGpu(name="NVIDIA H100 80GB HBM3", utilisation=0))
@@ -314,29 +298,6 @@ def test_what_cannot_be_read_shuts_the_merged_gate_and_the_rest_is_shown(
     assert all(sentence in seen.out for sentence in why)
     for name in ("all.html", "all.md", "all.xml"):
         assert "gates/h200" in (three.root / name).read_text("utf-8"), name
-
-
-@pytest.mark.parametrize(
-    ("to", "code"),
-    [
-        ("gates/deep/h200-2", "merge-judged-twice"),
-        ("gates/h200-2/perfgate.bak", "merge-document-unreadable"),
-    ],
-)
-def test_a_gate_that_lies_elsewhere_than_it_is_looked_for_is_not_passed_over(
-    three: Project, shard: Shard, to: str, code: str
-) -> None:
-    """Without shards nobody would miss it."""
-    assert (shard(1, of=1), shard(2)) == (0, 0)
-    for name in ("h200-1", "h200-2"):
-        change("perfgate.json", shard=None)(three.root / "gates" / name)
-    if to.endswith(".bak"):
-        (three.root / "gates/h200-2/perfgate.json").rename(three.root / to)
-    else:
-        (three.root / to).parent.mkdir()
-        (three.root / "gates/h200-2").rename(three.root / to)
-    seen = three.perfgate("merge", "gates", "--json=all.json")
-    assert (seen.status, seen.err, codes(three)) == (1, "", (code,))
 
 
 @pytest.mark.parametrize("columns", [40, 60, 100, 400])
