@@ -17,7 +17,7 @@ from perfgate.cli.terminal import PATH, new_page, show
 from perfgate.model.errors import EXIT_SHUT, ConfigInvalid
 from perfgate.model.options import OPTIONS
 from perfgate.model.secrets import Cleaner
-from perfgate.plugin.outputs import OutputFormat, Outputs
+from perfgate.plugin.outputs import OutputFormat, outputs_of, write_outputs
 from perfgate.render.text import merged_text
 from perfgate.words import escape
 
@@ -47,15 +47,15 @@ def merge_gates(folders: tuple[Path, ...], *, expect: int | None, **files: Path 
     --perfgate-page-data where there is one, or folders that do.
     """
     try:
-        outputs = Outputs.of("--", files.get)
+        outputs = outputs_of("--", files.get)
     except ConfigInvalid as refused:
         raise click.UsageError(str(refused)) from None
     found, unread = find_gates(folders)
     cleaner = Cleaner(os.environ)  # what wrote a gate's files may have known of no secrets
     merged = cleaner.record(merge(found, unread=unread, expect=expect, at=datetime.now(UTC)))
 
-    document = outputs.write(
-        merged, lambda document: cleaner.record(merged_page(document, found=found))
+    document = write_outputs(
+        outputs, merged, lambda document: cleaner.record(merged_page(document, found=found))
     )
     # Documents may be a stranger's, and this a job's log.
     show(escape.without_commands(merged_text(new_page(), document)))

@@ -6,11 +6,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, partial
 from pathlib import Path
-from typing import Final, Literal, Self
+from typing import Final, Literal
 
 from perfgate.model.document import GateDocument
 from perfgate.model.errors import ConfigInvalid, StoreFailed
@@ -35,51 +34,49 @@ class OutputFormat(StrEnum):
     """Appended, and so once and last: it may be the summary of a CI job, to which others add."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Outputs:
-    """Where a gate's document goes, by its form."""
+Outputs = Mapping[OutputFormat, Path]
+"""Where a gate's document goes, by its form."""
 
-    files: Mapping[OutputFormat, Path]
 
-    @classmethod
-    def of(
-        cls, prefix: str, given: Callable[[str], Path | str | None], *, folder: Path = HERE
-    ) -> Self:
-        """Take what the options say by their names, relative to a folder; refuse files that cannot
-        be written, before hours of measuring.
+def outputs_of(
+    prefix: str, given: Callable[[str], Path | str | None], *, folder: Path = HERE
+) -> Outputs:
+    """Take what the options say by their names, relative to a folder; refuse files that cannot be
+    written, before hours of measuring.
 
-        Raises:
-            ConfigInvalid: names the option.
-        """
-        named = {form: given(form.replace("-", "_")) for form in OutputFormat}
-        files = {form: folder / file for form, file in named.items() if file is not None}
-        for form, file in files.items():
-            there = next(one for one in (file, *file.parents) if os.path.exists(one))  # noqa: PTH110 - one that cannot be looked at is not there
-            is_folder = there != file
-            if there.is_dir() is not is_folder or not os.access(there, os.W_OK):
-                raise ConfigInvalid("output-unwritable", option=f"{prefix}{form}", file=str(file))
-        return cls(files=files)
+    Raises:
+        ConfigInvalid: names the option.
+    """
+    named = {form: given(form.replace("-", "_")) for form in OutputFormat}
+    files = {form: folder / file for form, file in named.items() if file is not None}
+    for form, file in files.items():
+        there = next(one for one in (file, *file.parents) if os.path.exists(one))  # noqa: PTH110 - one that cannot be looked at is not there
+        is_folder = there != file
+        if there.is_dir() is not is_folder or not os.access(there, os.W_OK):
+            raise ConfigInvalid("output-unwritable", option=f"{prefix}{form}", file=str(file))
+    return files
 
-    def write(
-        self, document: GateDocument, gathered: Callable[[GateDocument], PageData]
-    ) -> GateDocument:
-        """Write what was asked for: a file that cannot be written keeps the gate shut.
 
-        The others say so as well: they are written again with what the document has become, which
-        is returned. `gathered` is what the page shows of it.
-        """
-        page = cache(partial(gathered, document))
-        for form in OutputFormat:
-            if form not in self.files:
-                continue
-            text = _text(form, document, page)
-            try:
-                write_file(self.files[form], [text], mode="a" if form == "markdown" else "w")
-            except StoreFailed as error:
-                others = {one: file for one, file in self.files.items() if one is not form}
-                shut = document.shut_also_by(noted(error, Severity.INVALID))
-                return Outputs(files=others).write(shut, gathered)
-        return document
+def write_outputs(
+    files: Outputs, document: GateDocument, gathered: Callable[[GateDocument], PageData]
+) -> GateDocument:
+    """Write what was asked for: a file that cannot be written keeps the gate shut.
+
+    The others say so as well: they are written again with what the document has become, which is
+    returned. `gathered` is what the page shows of it.
+    """
+    page = cache(partial(gathered, document))
+    for form in OutputFormat:
+        if form not in files:
+            continue
+        text = _text(form, document, page)
+        try:
+            write_file(files[form], [text], mode="a" if form == "markdown" else "w")
+        except StoreFailed as error:
+            others = {one: file for one, file in files.items() if one is not form}
+            shut = document.shut_also_by(noted(error, Severity.INVALID))
+            return write_outputs(others, shut, gathered)
+    return document
 
 
 def _text(form: OutputFormat, document: GateDocument, page: Callable[[], PageData]) -> str:

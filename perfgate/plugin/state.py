@@ -47,7 +47,7 @@ from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 from perfgate.model.workload_file import scripts_of
 from perfgate.plugin.guards import ENDS_WITH, CleanedStream
-from perfgate.plugin.outputs import Outputs
+from perfgate.plugin.outputs import Outputs, outputs_of, write_outputs
 from perfgate.plugin.progress import Progress
 from perfgate.plugin.typed import (
     ASKING,
@@ -186,7 +186,7 @@ def start(config: pytest.Config) -> State:
         raise ConfigInvalid("workloads-folder-missing", folder=str(workloads), root=str(root))
     # Relative: pytest takes a bracket in a word for parameters, and a folder may have one.
     config.args = list(choice.words) or [os.path.relpath(workloads, here)]
-    outputs = Outputs.of(
+    outputs = outputs_of(
         "--perfgate-", lambda name: config.getoption(f"perfgate_{name}", None), folder=here
     )
     base, shard = config.getoption("perfgate_base"), config.getoption("perfgate_shard")
@@ -291,7 +291,7 @@ def close(state: State, session: pytest.Session) -> None:
 
     label = session.config.getoption("perfgate_label") or ""
     document = _document_of(state, closing, pytest_status=status, label=label)
-    state.document = state.outputs.write(document, gathered)
+    state.document = write_outputs(state.outputs, document, gathered)
     session.exitstatus = state.document.exit_status
 
 
@@ -369,7 +369,7 @@ def _workload(state: State, verdict: Verdict) -> DocumentWorkload:
     """One workload: its runs, and where it lies, only where a file is written, which alone shows
     them."""
     gate, opens_gate = state.gate, state.gate.opens(verdict)
-    if not state.outputs.files:
+    if not state.outputs:
         return DocumentWorkload(verdict=verdict, opens_gate=opens_gate)
     checked = gate.checked(verdict.workload)
     source, line = declared_at(gate.workloads[verdict.workload])

@@ -16,7 +16,7 @@ from support import gates
 from perfgate.model.document import GateDocument
 from perfgate.model.document_text import read_document
 from perfgate.model.pagedata import page_data
-from perfgate.plugin.outputs import OutputFormat, Outputs
+from perfgate.plugin.outputs import OutputFormat, write_outputs
 
 GATE = gates.gate("", gates.judged("mlp"))
 
@@ -33,7 +33,7 @@ def no_file_larger_than(size: int) -> Iterator[None]:
 
 
 def written(files: Mapping[OutputFormat, Path]) -> GateDocument:
-    return Outputs(files=files).write(GATE, page_data)
+    return write_outputs(files, GATE, page_data)
 
 
 def refusal(file: Path) -> str:
