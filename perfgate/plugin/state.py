@@ -331,10 +331,17 @@ def _why_incomplete(state: State, status: int) -> Note | None:
 
 def _document_of(state: State, closing: Closing, *, pytest_status: int, label: str) -> GateDocument:
     """Return everything found, without secrets."""
-    gate, chosen_by, part = state.gate, state.choice.flags, None
+    gate, chosen_by = state.gate, state.choice.flags
+    part = shard = None
     if chosen_by and state.expected is not None:
         known = {*state.collected, *gate.blessed}
         part = PartChosen(by=chosen_by, workloads=len(state.expected), of=len(known))
+    if state.shard is not None:  # so that who merges sees what all of them left out
+        shard = DocumentShard(
+            **state.shard.model_dump(),
+            workloads=None if state.expected is None else tuple(sorted(state.chosen)),
+            skipped=tuple(sorted(state.skipped.keys() - gate.verdicts.keys())),
+        )
     document = GateDocument(
         perfgate=__version__,
         started_at=gate.started_at,
@@ -346,23 +353,13 @@ def _document_of(state: State, closing: Closing, *, pytest_status: int, label: s
         machine=gate.machine,
         commit=gate.checkout.commit,
         label=label,
-        shard=None if state.shard is None else _shard_of(state, state.shard),
+        shard=shard,
         choice=part,
         loosening=None if state.base is None else state.base.loosening,
         settings=gate.settings,
         workloads=tuple(_workload(state, verdict) for verdict in gate.verdicts.values()),
     )
     return gate.cleaner.record(document)
-
-
-def _shard_of(state: State, shard: Shard) -> DocumentShard:
-    """This shard, so that who merges sees what all of them left out."""
-    return DocumentShard(
-        index=shard.index,
-        of=shard.of,
-        workloads=None if state.expected is None else tuple(sorted(state.chosen)),
-        skipped=tuple(sorted(state.skipped.keys() - state.gate.verdicts.keys())),
-    )
 
 
 def _workload(state: State, verdict: Verdict) -> DocumentWorkload:
