@@ -9,7 +9,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Annotated, NamedTuple
 
-from pydantic import BeforeValidator
+from pydantic import AfterValidator, BeforeValidator, Field
 
 
 def _fraction(value: object) -> object:
@@ -21,7 +21,7 @@ def _fraction(value: object) -> object:
     )
 
 
-Budget = Annotated[float, BeforeValidator(_fraction)]
+Budget = Annotated[float, Field(gt=0, lt=1), BeforeValidator(_fraction)]
 """A fraction, or a percentage as text."""
 
 
@@ -44,6 +44,16 @@ class Metric(StrEnum):
     D2H_COPIES = "d2h_copies"
     PAGEABLE_COPIES = "pageable_copies"
     SYNCS = "syncs"
+
+
+def _with_budget(metric: Metric) -> Metric:
+    if metric not in (*WITH_BUDGET, *NO_LONGER_GATED):
+        raise ValueError("expected a metric that has a budget")
+    return metric
+
+
+Budgeted = Annotated[Metric, AfterValidator(_with_budget)]
+"""A metric that may have a budget."""
 
 
 class Kind(StrEnum):
@@ -178,6 +188,7 @@ WAITS: frozenset[Metric] = frozenset({Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS})
 EXPOSED: tuple[Metric, ...] = (Metric.H2D_EXPOSED_MS, Metric.NCCL_EXPOSED_MS, Metric.MEM_EXPOSED_MS)
 """Clocks of what lies in the idle time of all that it could have overlapped with."""
 GATED_TIMES: tuple[Metric, ...] = tuple(m for m, s in METRICS.items() if s.time is not None)
+WITH_BUDGET: tuple[Metric, ...] = tuple(m for m, s in METRICS.items() if s.gated)
 NO_LONGER_GATED: tuple[Metric, ...] = (
     Metric.STEP_MEAN_MS,
     Metric.H2D_EXPOSED_MS,

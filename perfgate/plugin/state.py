@@ -24,8 +24,7 @@ from perfgate.model.pyproject import (
     budgets_of_options,
     load_settings,
     outdated,
-    project_around,
-    project_within,
+    project_of,
 )
 from perfgate.model.settings import Settings
 from perfgate.model.workload import Workload
@@ -202,7 +201,7 @@ def start(config: pytest.Config) -> State:
         shard=shard,
         label=config.getoption("perfgate_label") or "",
         base=base,
-        scripts=scripts_of(commands, root=config.rootpath),
+        scripts=scripts_of(commands),
     )
 
 
@@ -215,14 +214,10 @@ def _refuse_other_root(config: pytest.Config, choice: Choice) -> None:
     if config.getoption("rootdir") or config.getoption("inifilename"):
         return
     start, root = config.invocation_params.dir, config.rootpath
-    around = project_around(root)
-    if around is not None:
-        workloads = (around / load_settings(around, {}).workloads).resolve()
-        if not choice.files or any(file.is_relative_to(workloads) for file in choice.files):
-            raise ConfigInvalid("root-within-project", root=str(root), project=str(around))
-    for place in (start, *choice.files):
-        if (within := project_within(root, place)) is not None:
-            raise ConfigInvalid("root-around-project", root=str(root), project=str(within))
+    for place in choice.files or (start,):
+        project = project_of(place, root)
+        if project not in (None, root):
+            raise ConfigInvalid("other-project", root=str(root), project=str(project))
     if root not in (start, *start.parents) and not choice.files:
         raise ConfigInvalid("root-misled", root=str(root), start=str(start))
 

@@ -61,26 +61,15 @@ TEXT: Final[Rows] = {
         "The gate was started in {start:quote}",
         "Join each option and its value: --perfgate-json=FILE",
     ),
-    "root-within-project": (
+    "other-project": (
         (
-            "--perfgate: pytest takes {root:quote} for the project. It is a folder of the project "
-            "{project:quote}, whose settings and baselines are meant"
+            "--perfgate: pytest takes {root:quote} for the project, and not {project:quote}, whose "
+            "settings and baselines are meant"
         ),
         "",
         (
-            "Start in {project:quote} with --rootdir=., or remove what configures pytest in "
-            "{root:quote}."
-        ),
-    ),
-    "root-around-project": (
-        (
-            "--perfgate: pytest takes {root:quote} for the project, and would not read the "
-            "[tool.perfgate] of {project:quote}"
-        ),
-        "",
-        (
-            "Put a [tool.pytest.ini_options] next to it, so that pytest, and perfgate's commands, "
-            "find the project there."
+            "Start in {project:quote} with --rootdir=., or put a [tool.pytest.ini_options] into "
+            "its pyproject.toml, so that pytest, and perfgate's commands, find the project there."
         ),
     ),
     "workloads-folder-missing": (
