@@ -191,14 +191,13 @@ def _without_values(runs: Sequence[DocumentRun]) -> tuple[RunSummary, ...]:
     )
 
 
-def page_data_text(data: PageData, *, most_bytes: int = MOST_DATA_BYTES) -> str:
-    """Return what a page is made of as JSON on one line; what is as it is by default is left out.
+def small_enough(data: PageData, *, most_bytes: int = MOST_DATA_BYTES) -> PageData:
+    """Return a page whose data is no larger than `most_bytes`: steps are left out until it is,
+    those of passing workloads first, and the page says so.
 
-    Steps are left out until it is no larger than `most_bytes`, those of passing workloads first,
-    and the page says so. What is left then is in it however large it is.
+    What is left then is in it however large it is.
     """
-    text = _dumped(data)
-    excess = len(text.encode()) - most_bytes
+    excess = len(_dumped(data).encode()) - most_bytes
     workloads = list(data.workloads)
     for number in sorted(
         range(len(workloads)), key=lambda n: -WORST_FIRST.index(workloads[n].verdict.outcome)
@@ -208,11 +207,13 @@ def page_data_text(data: PageData, *, most_bytes: int = MOST_DATA_BYTES) -> str:
             without = {"baseline_step": None, "candidate_step": None, "steps_left_out": True}
             workloads[number] = one.model_copy(update=without)
             excess -= len(_dumped(one).encode()) - len(_dumped(workloads[number]).encode())
-    return (
-        text
-        if workloads == list(data.workloads)
-        else _dumped(data.model_copy(update={"workloads": tuple(workloads)}))
-    )
+    return data.model_copy(update={"workloads": tuple(workloads)})
+
+
+def page_data_text(data: PageData, *, most_bytes: int = MOST_DATA_BYTES) -> str:
+    """Return what a page is made of as JSON on one line, small enough; what is as it is by default
+    is left out."""
+    return _dumped(small_enough(data, most_bytes=most_bytes))
 
 
 def _dumped(record: PageData | PageWorkload) -> str:

@@ -55,22 +55,6 @@ def find_root(start: Path) -> Path:
     return start
 
 
-def project_of(start: Path, root: Path) -> Path | None:
-    """The nearest project at or above a folder; None where there is none.
-
-    A project has `[tool.perfgate]`, or workloads and, unless it is the root, baselines.
-    """
-    default = Settings()
-    for folder in (start, *start.parents):
-        has_table = any(
-            _has_line(folder / "pyproject.toml", f"[tool.perfgate{end}") for end in ("]", ".")
-        )
-        has_baselines = folder == root or (folder / default.baselines).is_dir()
-        if has_table or (has_baselines and (folder / default.workloads).is_dir()):
-            return folder
-    return None
-
-
 def _has_line(file: Path, beginning: str) -> bool:
     """Whether there is such a file, with a line that begins so."""
     try:

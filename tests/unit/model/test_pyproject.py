@@ -11,7 +11,7 @@ import pytest
 from perfgate.model.errors import ConfigInvalid
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import OnInconclusive, OnNew
-from perfgate.model.pyproject import find_root, load_settings, project_of
+from perfgate.model.pyproject import find_root, load_settings
 from perfgate.model.settings import GraphTrace, Settings
 
 
@@ -128,19 +128,15 @@ LAYOUTS: list[tuple[dict[str, str], str]] = [
 """Files of a project, and the folder that is its root as seen from a/b."""
 
 
-def write(root: Path, files: Mapping[str, str]) -> None:
-    for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text, encoding="utf-8")
-
-
 @pytest.mark.parametrize(("files", "root"), LAYOUTS)
 def test_the_root_is_pytests_own(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, files: Mapping[str, str], root: str
 ) -> None:
     tmp_path = pytester.path
     (tmp_path / "a" / "b").mkdir(parents=True)
-    write(tmp_path, files)
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
     assert find_root(tmp_path / "a" / "b") == tmp_path / root
     if pytest.version_tuple < (9,) and (
         "pytest.toml" in files or "[tool.pytest]" in files.get("pyproject.toml", "")
@@ -164,26 +160,6 @@ def test_without_a_project_the_root_is_where_one_stands(
 ) -> None:
     monkeypatch.setattr(Path, "exists", lambda _path: False)
     assert find_root(tmp_path) == tmp_path
-
-
-@pytest.mark.parametrize(
-    ("files", "project"),
-    [
-        ({"pyproject.toml": "[tool.perfgate]\n"}, ""),
-        ({"pyproject.toml": "[tool.perfgate.budgets]\nstep_ms = 0.1\n"}, ""),
-        ({"a/pyproject.toml": "[tool.perfgate]\n", "pyproject.toml": "[tool.perfgate]\n"}, "a"),
-        ({"workloads/w.py": "", "baselines/no-gpu/w.json": ""}, ""),
-        ({"workloads/w.py": ""}, None),
-        ({"pyproject.toml": "[tool.pytest]\n"}, None),
-        ({"pyproject.toml": "[tool.perfgate]\n", "a/b/workloads/w.py": ""}, "a/b"),
-    ],
-)
-def test_the_project_of_a_folder_is_the_nearest(
-    tmp_path: Path, files: Mapping[str, str], project: str | None
-) -> None:
-    write(tmp_path, files)
-    root = tmp_path / "a" / "b"
-    assert project_of(root, root) == (None if project is None else tmp_path / project)
 
 
 # Wrong files
