@@ -235,9 +235,6 @@ class Timeline:
 
     source: str
     """File name, for messages."""
-    nsys_version: str | None
-    """None where the export does not say (before 2022.4, or trimmed)."""
-    schema_version: str | None
     processes: tuple[int, ...]
     kernels: Kernels
     copies: Copies

@@ -33,7 +33,6 @@ TEXT: Final[Rows] = {
     "gpu-in-use": "GPU {gpu} is in use by {by:list}",
     "gpu-utilised": "GPU {gpu} is busy: {percent} % utilised before the run",
     "gpu-itself": "GPU {gpu}",
-    "gpu-of-number": "GPU {n} ({gpu})",
     "gpu-throttled": "{gpu} was throttled ({by:list,})",
     "gpu-shared": "{gpu} was shared with {by:list,}",
     "gpu-power-cap": "SW power cap in {met} of {samples} samples",
@@ -51,18 +50,9 @@ TEXT: Final[Rows] = {
     "blind-to-throttling": ": throttling would go unseen",
     "blind-to-neighbours": ": neighbours would go unseen",
     "other-gpus": "baseline is for {then:raw}, this machine is {now:raw}",
-    "other-mig-slices": (
-        "baseline is for {then:raw} (MIG slices: {slices:raw}), this machine is {now:raw} "
-        "(MIG slices: {slices_now:raw})"
-    ),
-    "no-slices": "none",
-    "other-processor": "baseline is for {then} without a GPU, this machine is {now}",
-    "processor": "{cpu:raw} ({count:CPU|CPUs})",
-    "processor-of-unknown-count": "{cpu:raw} (an unknown number of CPUs)",
-    "unknown-cpu": "an unknown CPU",
+    "other-processor": "baseline is for CPUs ({then:raw}) without a GPU, this machine {now:raw}",
     "other-nsys": "baseline was captured by nsys {then:raw}, this is nsys {now:raw}",
     "other-trace-options": "baseline was captured with {then:raw}, this run with {now:raw}",
-    "no-options": "no options",
     "environment-changed": "Environment variables are not those of the baseline: {changes:list;}",
     "variable-changed": "{name:raw} was {then:raw}, is {now:raw}",
     "variable-not-set": "not set",

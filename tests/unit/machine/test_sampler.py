@@ -154,7 +154,7 @@ def test_throttling_invalidates(bit: int, name: str) -> None:
     found = sample(state(), state(events=bit | POWER_CAP), state())
     assert found.throttled == (note("gpu-clock-event", event=name, met=1, samples=3),)
     (invalid,) = Conditions(gpus=(found,)).invalid
-    assert say.fact(invalid) == f"GPU 0 ({UUID}) was throttled ({name} in 1 of 3 samples)"
+    assert say.fact(invalid) == f"GPU {UUID} was throttled ({name} in 1 of 3 samples)"
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_a_neighbour_during_the_run_is_named() -> None:
     found = sample(state(), state(pids=(OURS, STRANGER)), state())
     assert found.neighbours == ("ollama (51)",)
     (invalid,) = Conditions(gpus=(found,)).invalid
-    assert say.fact(invalid) == f"GPU 0 ({UUID}) was shared with ollama (51)"
+    assert say.fact(invalid) == f"GPU {UUID} was shared with ollama (51)"
 
 
 def test_in_a_container_that_lists_nothing_every_sample_counts_and_says_so() -> None:

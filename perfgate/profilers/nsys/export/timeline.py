@@ -42,7 +42,6 @@ from perfgate.profilers.nsys.export.layout import (
     LOSSES,
     MARK_EVENT,
     MEMSETS,
-    METADATA,
     OPERATIONS,
     RANGES,
     STRINGS,
@@ -114,15 +113,8 @@ def _timeline(export: Export) -> Timeline:
     ids = distinct(np.concatenate((distinct(kernels.name), distinct(calls.name))).astype(np.int64))
     names = _strings(export, ids)
     ranges, repeated = read_ranges(export, tables[RANGES.name], index)
-    meta = {
-        name: text_of(value)
-        for table in METADATA
-        for name, value in export.rows(table, ("name", "value"))
-    }
     timeline = Timeline(
         source=export.path.name,
-        nsys_version=meta.get("EXPORT_PRODUCT_VERSION"),
-        schema_version=meta.get("EXPORT_SCHEMA_VERSION"),
         processes=processes,
         kernels=kernels,
         copies=replace(copies, source=source, target=target, count=made),
