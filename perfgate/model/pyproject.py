@@ -77,13 +77,16 @@ def load_settings(root: Path, options: Mapping[str, object]) -> Settings:
     if budgets := budgets_of_options(given.pop("budgets", ())):
         given["budgets"] = {**written.budgets, **budgets}
     try:
-        return Settings.model_validate({**dict(written), **given})
+        settings = Settings.model_validate({**dict(written), **given})
     except ValidationError as invalid:
         error = refused(invalid, Settings, place="")
         error.fields["place"] = next(
             option.option for option in OPTIONS if option.setting == error.fields["place"]
         )
         raise ConfigInvalid(error.code, **error.fields) from None
+    if settings.max_runs < settings.runs:
+        raise ConfigInvalid("runs-contradict", runs=settings.runs, max_runs=settings.max_runs)
+    return settings
 
 
 def _written(file: Path) -> Settings:

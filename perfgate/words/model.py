@@ -42,6 +42,11 @@ TEXT: Final[Rows] = {
         "Known are {known:list}",
         "Correct or remove it.",
     ),
+    "runs-contradict": (
+        "runs: the first look takes {runs:run|runs}, but no more than {max_runs} are allowed",
+        "max_runs must be at least runs",
+        "Raise max_runs (--perfgate-max-runs) or lower runs (--perfgate-runs).",
+    ),
     "setting-budget-without-effect": (
         (
             "the budget of {metric} in [tool.perfgate] has no effect any more: it is a part of "
