@@ -82,11 +82,6 @@ def test_document_is_plain_json() -> None:
     assert workload["runs"][1]["sm_clock_mhz"] == 1980
 
 
-def test_document_of_nothing_is_a_document() -> None:
-    empty = document().model_copy(update={"workloads": (), "machine": None})
-    assert json.loads(document_text(empty))["workloads"] == []
-
-
 def declared(source: str, *, line: int | None, command: tuple[str, ...] | None = None) -> Workload:
     return Workload(id="mlp", source=source, line=line, command=command, steps=3, warmup=0)
 
