@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -95,10 +94,10 @@ class MetricSpec(NamedTuple):
 
     metric: Metric
     meaning: str
-    time: TimeSpec | None = None
+    kind: Kind
+    unit: str
+    time: TimeSpec | None
     """Present on time metrics that are gated; one without it is shown only."""
-    kind: Kind = Kind.TIME
-    unit: str = "ms"
 
     @property
     def gated(self) -> bool:
@@ -140,44 +139,48 @@ _IDLE = TimeSpec(basis=Basis.STEP, budget=0.02, prior_sd=0.005, occasion_sd=0.00
 kernels."""
 _MOVED = TimeSpec(basis=Basis.STEP, budget=0.01, prior_sd=0.003, occasion_sd=0.002, block_sd=0.003)
 
-_ROWS = (
-    MetricSpec(
-        Metric.STEP_MS,
-        "mean period between step completions on the GPU timeline, each capped at 1.2 medians",
-        _OF_STEPS,
+_TIMES: Mapping[Metric, TimeSpec] = {
+    Metric.STEP_MS: _OF_STEPS,
+    Metric.KERNEL_MS: _OF_KERNELS,
+    Metric.GAP_MS: _IDLE,
+    Metric.H2D_MS: _MOVED,
+    Metric.NCCL_EXPOSED_MS: _MOVED,
+}
+_MEANINGS: Mapping[Metric, str] = {
+    Metric.STEP_MS: (
+        "mean period between step completions on the GPU timeline, each capped at 1.2 medians"
     ),
-    MetricSpec(Metric.STEP_MEAN_MS, "mean period between step completions, stalls and all"),
-    MetricSpec(Metric.KERNEL_MS, "kernel time, NCCL's kernels apart", _OF_KERNELS),
-    MetricSpec(
-        Metric.GAP_MS,
-        "time in which a GPU ran no kernel, copy or memset, in the mean of the process's GPUs",
-        _IDLE,
+    Metric.STEP_MEAN_MS: "mean period between step completions, stalls and all",
+    Metric.KERNEL_MS: "kernel time, NCCL's kernels apart",
+    Metric.GAP_MS: (
+        "time in which a GPU ran no kernel, copy or memset, in the mean of the process's GPUs"
     ),
-    MetricSpec(Metric.H2D_MS, "host-to-device copy time", _MOVED),
-    MetricSpec(Metric.H2D_EXPOSED_MS, "host-to-device copy time during which no kernel ran"),
-    MetricSpec(Metric.NCCL_MS, "NCCL kernel time"),
-    MetricSpec(Metric.NCCL_EXPOSED_MS, "NCCL kernel time during which nothing else ran", _MOVED),
-    MetricSpec(
-        Metric.MEM_EXPOSED_MS,
-        "time of memsets and of copies other than host-to-device during which no kernel ran",
+    Metric.H2D_MS: "host-to-device copy time",
+    Metric.H2D_EXPOSED_MS: "host-to-device copy time during which no kernel ran",
+    Metric.NCCL_MS: "NCCL kernel time",
+    Metric.NCCL_EXPOSED_MS: "NCCL kernel time during which nothing else ran",
+    Metric.MEM_EXPOSED_MS: (
+        "time of memsets and of copies other than host-to-device during which no kernel ran"
     ),
-    MetricSpec(
-        Metric.LAUNCHES, "kernel launches, runtime and driver API", kind=Kind.COUNT, unit=""
-    ),
-    MetricSpec(Metric.GRAPH_LAUNCHES, "CUDA graph launches", kind=Kind.COUNT, unit=""),
-    MetricSpec(Metric.H2D_COPIES, "host-to-device copies", kind=Kind.COUNT, unit=""),
-    MetricSpec(Metric.H2D_BYTES, "bytes copied host to device", kind=Kind.COUNT, unit="B"),
-    MetricSpec(Metric.D2H_COPIES, "device-to-host copies", kind=Kind.COUNT, unit=""),
-    MetricSpec(
-        Metric.PAGEABLE_COPIES,
-        "copies whose host side is pageable memory",
-        kind=Kind.COUNT,
-        unit="",
-    ),
-    MetricSpec(Metric.SYNCS, "calls that make the CPU wait for the GPU", kind=Kind.COUNT, unit=""),
-)
+    Metric.LAUNCHES: "kernel launches, runtime and driver API",
+    Metric.GRAPH_LAUNCHES: "CUDA graph launches",
+    Metric.H2D_COPIES: "host-to-device copies",
+    Metric.H2D_BYTES: "bytes copied host to device",
+    Metric.D2H_COPIES: "device-to-host copies",
+    Metric.PAGEABLE_COPIES: "copies whose host side is pageable memory",
+    Metric.SYNCS: "calls that make the CPU wait for the GPU",
+}
 
-METRICS: Mapping[Metric, MetricSpec] = MappingProxyType({row.metric: row for row in _ROWS})
+METRICS: Mapping[Metric, MetricSpec] = {
+    metric: MetricSpec(
+        metric,
+        meaning,
+        kind=Kind.TIME if metric.endswith("_ms") else Kind.COUNT,
+        unit="ms" if metric.endswith("_ms") else "B" if metric.endswith("_bytes") else "",
+        time=_TIMES.get(metric),
+    )
+    for metric, meaning in _MEANINGS.items()
+}
 """Every metric, in the order in which it is shown."""
 
 PERIODS: tuple[Metric, ...] = (Metric.STEP_MS, Metric.STEP_MEAN_MS)
