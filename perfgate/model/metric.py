@@ -98,19 +98,11 @@ class MetricSpec(NamedTuple):
     unit: str
     time: TimeSpec | None
     """Present on time metrics that are gated; one without it is shown only."""
-
-    @property
-    def gated(self) -> bool:
-        """Whether a loss in this metric can shut the gate."""
-        return self.kind is Kind.COUNT or self.time is not None
-
-    @property
-    def basis(self) -> Basis:
-        """What a change of a time metric is told in: of waiting, a share of the step, also where it
-        is shown only."""
-        if self.time is not None:
-            return self.time.basis
-        return Basis.STEP if self.metric in EXPOSED else Basis.LOG
+    gated: bool
+    """Whether a loss in this metric can shut the gate."""
+    basis: Basis
+    """What a change of a time metric is told in: of waiting, a share of the step, also where it is
+    shown only."""
 
     def change(self, before: float, after: float, *, step_ms: float | None) -> float | None:
         """Return a gain as a fraction: of `step_ms` for times judged as shares of a step, of
@@ -171,15 +163,20 @@ _MEANINGS: Mapping[Metric, str] = {
     Metric.SYNCS: "calls that make the CPU wait for the GPU",
 }
 
+EXPOSED: tuple[Metric, ...] = (Metric.H2D_EXPOSED_MS, Metric.NCCL_EXPOSED_MS, Metric.MEM_EXPOSED_MS)
+"""Clocks of what lies in the idle time of all that it could have overlapped with."""
 METRICS: Mapping[Metric, MetricSpec] = {
     metric: MetricSpec(
         metric,
         meaning,
         kind=Kind.TIME if metric.endswith("_ms") else Kind.COUNT,
         unit="ms" if metric.endswith("_ms") else "B" if metric.endswith("_bytes") else "",
-        time=_TIMES.get(metric),
+        time=time,
+        gated=time is not None or not metric.endswith("_ms"),
+        basis=time.basis if time else Basis.STEP if metric in EXPOSED else Basis.LOG,
     )
     for metric, meaning in _MEANINGS.items()
+    for time in (_TIMES.get(metric),)
 }
 """Every metric, in the order in which it is shown."""
 
@@ -188,8 +185,6 @@ PERIODS: tuple[Metric, ...] = (Metric.STEP_MS, Metric.STEP_MEAN_MS)
 WAITS: frozenset[Metric] = frozenset({Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS})
 """Clocks that hold the waiting for other processes: NCCL's kernels spin until all ranks are there.
 """
-EXPOSED: tuple[Metric, ...] = (Metric.H2D_EXPOSED_MS, Metric.NCCL_EXPOSED_MS, Metric.MEM_EXPOSED_MS)
-"""Clocks of what lies in the idle time of all that it could have overlapped with."""
 GATED_TIMES: tuple[Metric, ...] = tuple(m for m, s in METRICS.items() if s.time is not None)
 WITH_BUDGET: tuple[Metric, ...] = tuple(m for m, s in METRICS.items() if s.gated)
 NO_LONGER_GATED: tuple[Metric, ...] = (

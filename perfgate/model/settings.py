@@ -46,17 +46,17 @@ _NOT_ITS_OWN: Final = ((), (".git",), (".perfgate",))
 """Where folders begin that are the project's root, or others' own and in no commit."""
 
 
-def _within(folder: str) -> str:
-    if ".." in PurePath(folder).parts:
+def _in_project(folder: str, others: ValidationInfo) -> str:
+    """Refuse a folder outside, and one of baselines whose changes git could not leave out."""
+    path = PurePath(folder)
+    if ".." in path.parts:
         raise ValueError("expected a folder without '..' on the way to it")
-    return folder
-
-
-def _of_its_own(folder: str, others: ValidationInfo) -> str:
-    """Refuse a folder whose changes git could not leave out."""
-    path = PurePath(_within(folder))
-    holds_workloads = PurePath(others.data.get("workloads", "")).is_relative_to(path)
-    if path.is_absolute() or path.parts[:1] in _NOT_ITS_OWN or holds_workloads:
+    workloads = others.data.get("workloads")
+    if workloads is not None and (
+        path.is_absolute()
+        or path.parts[:1] in _NOT_ITS_OWN
+        or PurePath(workloads).is_relative_to(path)
+    ):
         raise ValueError("expected a folder of its own in the project")
     return folder
 
@@ -64,9 +64,9 @@ def _of_its_own(folder: str, others: ValidationInfo) -> str:
 class Settings(Record):
     """The project's settings, after `[tool.perfgate]` and options have been merged."""
 
-    workloads: Annotated[SomeText, AfterValidator(_within)] = "workloads"
+    workloads: Annotated[SomeText, AfterValidator(_in_project)] = "workloads"
     """Folder of the workloads, relative to the project's root."""
-    baselines: Annotated[SomeText, AfterValidator(_of_its_own)] = "baselines"
+    baselines: Annotated[SomeText, AfterValidator(_in_project)] = "baselines"
     """Folder of the baselines, relative to the project's root."""
     runs: int = Field(default=3, ge=1, le=10)
     """Runs of the first look; nothing passes by fewer than 5."""
