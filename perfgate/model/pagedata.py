@@ -14,7 +14,6 @@ from perfgate.model.document import (
     DocumentWorkload,
     GateDocument,
     GateSummary,
-    RunSummary,
 )
 from perfgate.model.history import Point
 from perfgate.model.machine import Machine
@@ -114,9 +113,9 @@ class PageWorkload(Record):
     candidate_step: StepView | None = None
     steps_left_out: bool = False
     """Whether the steps are not here because all of them together would be too large."""
-    runs: tuple[RunSummary, ...] = ()
+    runs: tuple[DocumentRun, ...] = ()
     """The candidate's runs."""
-    other_runs: tuple[RunSummary, ...] = ()
+    other_runs: tuple[DocumentRun, ...] = ()
     """Those of the other commit."""
     environment: tuple[SideDifference, ...] | None = None
     """None where it was not compared; empty where nothing differs."""
@@ -167,8 +166,8 @@ def _workload(one: DocumentWorkload, document: GateDocument) -> PageWorkload:
         opens_gate=one.opens_gate,
         candidate=_side("candidate", judged, machine) if judged else None,
         other=_side(other, one.reference_runs, machine) if one.reference_runs else None,
-        runs=_without_values(judged),
-        other_runs=_without_values(one.reference_runs),
+        runs=judged,
+        other_runs=one.reference_runs,
         baseline_file=one.baseline,
         files=one.files,
         machine=one.machine,
@@ -183,12 +182,6 @@ def _side(label: str, runs: Sequence[DocumentRun], machine: Machine | None) -> S
     }
     held = {metric: values for metric, values in by_metric.items() if values}
     return Side(label=label, values=held, machine=machine)
-
-
-def _without_values(runs: Sequence[DocumentRun]) -> tuple[RunSummary, ...]:
-    return tuple(
-        RunSummary(**{name: getattr(run, name) for name in RunSummary.model_fields}) for run in runs
-    )
 
 
 def small_enough(data: PageData, *, most_bytes: int = MOST_DATA_BYTES) -> PageData:
