@@ -29,8 +29,9 @@ from support.prepared import (
 )
 
 from perfgate.execute.lab import NOT_MEASURED_BY, Asked, Pair
-from perfgate.gate.check import check, opening
-from perfgate.gate.expect import why_straight
+from perfgate.gate.check import check
+from perfgate.gate.plan import opening, why_straight
+from perfgate.gate.underway import Underway
 from perfgate.model.baseline import Baseline
 from perfgate.model.errors import (
     CodeUnproven,
@@ -106,20 +107,20 @@ def test_against_stored_runs(
 
 def test_runs_grow_from_look_to_look() -> None:
     lab = PreparedLab(made=[slower(0.9)], by_form={}, machine=records.machine())
-    check(expect(ONCE), lab, Policy())
+    check(Underway(expect(ONCE), lab, Policy()))
     assert lab.asked == [5, 3, 2]
 
 
 def test_runs_that_were_started_ahead_end_where_a_count_rose() -> None:
     lab = PreparedLab(made=[more_syncs()], by_form={}, machine=records.machine())
-    checked = check(expect(ONCE), lab, Policy())
+    checked = check(Underway(expect(ONCE), lab, Policy()))
     assert (checked.verdict.outcome, checked.verdict.runs) == (REGRESSED, 2)
     assert (lab.asked, lab.called_off) == ([5], [3])
 
 
 def test_an_unreadable_baseline_is_incomparable_and_nothing_is_measured() -> None:
     lab = PreparedLab(made=[slower(0)], by_form={}, machine=records.machine())
-    checked = check(expect(trouble=note("quoted", text="it is broken")), lab, Policy())
+    checked = check(Underway(expect(trouble=note("quoted", text="it is broken")), lab, Policy()))
     assert (checked.verdict.outcome, checked.runs, lab.asked) == (Outcome.INCOMPARABLE, (), [])
 
 
@@ -342,12 +343,13 @@ def test_a_patch_of_the_driver_is_screened_as_another_gpu_of_the_model_is() -> N
 def test_occasions_of_other_workloads_say_whether_runs_are_screened() -> None:
     steps = [{Metric.STEP_MS: 12.34 * (1 + 0.011 * shape)} for shape in (0, 1, -1, 0.5, -0.5)]
     expected = expect(records.baseline(steps))
-    straight = why_straight(expected, Policy(), [Form.PAIR, Form.BLOCK])
-    assert straight is not None
+    forms = {Form.PAIR: pairs(0, 0), Form.BLOCK: pairs(0, 0)}
+    lab = PreparedLab(made=screen(0), by_form=forms, machine=expected.machine)
+    assert why_straight(Underway(expected, lab, Policy())) is not None
     steady = records.baseline(*([{}] * 2 for _ in range(9)))
     others = (steady.model_copy(update={"workload": "other"}),)
     known = expected.model_copy(update={"others": others})
-    assert why_straight(known, Policy(), [Form.PAIR, Form.BLOCK]) is None
+    assert why_straight(Underway(known, lab, Policy())) is None
 
 
 @pytest.mark.parametrize(
@@ -585,9 +587,10 @@ def test_what_may_be_started_early_is_what_is_asked_for_first(
         by_form={Form.PAIR: pairs(0, 0), Form.BLOCK: pairs(0, 0)},
         machine=expected.machine,
     )
-    assert opening(expected, lab, Policy(), against=against) == begins
+    underway = Underway(expected, lab, Policy(), against=against)
+    assert opening(underway) == begins
     assert not lab.asked
-    check(expected, lab, Policy(), against=against)
+    check(underway)
     assert lab.prepared[0] == begins
     runs = [number for form, number in begins if form is None]
     assert lab.asked[: len(runs)] == runs
@@ -661,7 +664,8 @@ def test_pairs_that_were_started_with_the_first_run_take_no_more_time() -> None:
     lab = PreparedLab(
         made=noisy_runs(0), by_form={Form.BLOCK: blocks}, machine=records.machine(), started=8
     )
-    check(expect(noisy_baseline()), lab, Policy(), affords=lambda _runs, _seconds: False)
+    underway = Underway(expect(noisy_baseline()), lab, Policy(), affords=lambda *_: False)
+    check(underway)
     assert blocks.asked[:1] == [3]
 
 
