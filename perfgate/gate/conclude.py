@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from perfgate.execute.pairing import in_noise_of
-from perfgate.explain.advice import classify, new_advice, without_outliers
+from perfgate.explain.advice import classify, new_advice
 from perfgate.explain.attribution import attributions, where
 from perfgate.explain.breakdown import breakdown_of
-from perfgate.explain.shown import of_counts, pace_notes, with_shown
+from perfgate.explain.shown import of_counts, start_notes, with_shown
 from perfgate.explain.summary import anchor_lost, headline
 from perfgate.gate.notes import because, noting
 from perfgate.gate.underway import Checked, Underway, step_times
@@ -35,7 +35,7 @@ def conclude(underway: Underway, verdict: Verdict) -> Checked:
     else:
         other, breakdown = stored.runs, stored.breakdown
     verdict = with_shown(verdict, other, judged)
-    now = without_outliers(breakdown_of(underway.own), verdict.metrics)
+    now = breakdown_of(underway.own)
     made_up = attributions(breakdown, now, verdict.metrics)
     ab_run = None
     if references:
@@ -89,7 +89,7 @@ def _notes(
     if (moved := clock_moved(other, runs)) is not None:
         yield note("kernels-follow", clock=moved)
     yield from verdict.notes
-    yield from pace_notes(underway.own)
+    yield from start_notes(underway.own)
     yield from underway.notes
     if verdict.stage is Stage.BLOCKS:
         yield note("in-blocks")

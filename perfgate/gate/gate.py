@@ -256,7 +256,6 @@ class Gate:
             held.enter_context(lock)
             self._say(end_killed_gates())
             self._say(remove_killed_runs(self.store.results.folder, self.cleaner))
-            self.store.baselines.remove_torn()
             self._gpus = held.pop_all()
 
     def _say(self, what: Note | None) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Final
 
-from perfgate.explain.shown import pace_notes
+from perfgate.explain.shown import start_notes
 from perfgate.gate.alike import other_form
 from perfgate.gate.conclude import conclude
 from perfgate.gate.notes import because, noting
@@ -147,4 +147,4 @@ def show(underway: Underway, ended: Ended) -> Checked:
         if values and len(values) == len(runs)
     )
     verdict = underway.unjudged(ended.outcome, ended.why).model_copy(update={"metrics": rows})
-    return underway.checked(noting(verdict, *few, *pace_notes(runs)))
+    return underway.checked(noting(verdict, *few, *start_notes(runs)))
