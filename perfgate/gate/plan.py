@@ -11,6 +11,7 @@ from perfgate.execute.lab import Asked
 from perfgate.gate.expect import why_no_screen
 from perfgate.gate.underway import STAGES, Underway
 from perfgate.judge.hold import differs_much, holds, may_screen
+from perfgate.judge.judge import number_of
 from perfgate.judge.looks import PLANS, STORED_PLAN, Plan, looks_of
 from perfgate.model.baseline import BlessedRun, with_held
 from perfgate.model.metric import Metric
@@ -128,7 +129,7 @@ def forecast(underway: Underway) -> tuple[Note, ...]:
         return (note("plan-nothing"),)
     made = dict(asked)
     runs, first = made.get(None, 0), sum(one if form is None else 2 * one for form, one in asked)
-    longest, stages = first, [_spending(runs)] if runs else []
+    longest, stages = first, [number_of(STORED_PLAN, runs)] if runs else []
     if underway.stored is None and not underway.against:
         stages = [note("plan-to-show", spending=stages[0])]
     else:
@@ -136,11 +137,11 @@ def forecast(underway: Underway) -> tuple[Note, ...]:
         pairs = sum(made.get(form, 0) for form in STAGES)
         if pairs:
             stages = [note("plan-counts", spending=one) for one in stages]
-            stages.append(_spending(pairs, plan))
+            stages.append(number_of(plan, pairs))
         left = most - (pairs if plan.is_ab_run else runs)
         if left > 0:
             longest += left * (2 if plan.is_ab_run else 1) + (0 if pairs else plan.alone_runs)
-            stages.append(note("plan-if-inconclusive", spending=_spending(left, plan)))
+            stages.append(note("plan-if-inconclusive", spending=number_of(plan, left)))
         if baseline is not None:
             budgets = with_held(policy.budgets, baseline)
             known = {one: holds(baseline, one, budgets, plan, runs=most) for one in _LEADING}
@@ -161,10 +162,3 @@ def _last(underway: Underway, runs: int) -> tuple[Plan, int]:
         if most >= plan.fewest_to_fail:
             return plan, most
     return STORED_PLAN, looks_of(STORED_PLAN, underway.policy, alone=runs, spent=runs)[1]
-
-
-def _spending(number: int, plan: Plan = STORED_PLAN) -> Note:
-    """A number of runs or pairs."""
-    if not plan.is_ab_run:
-        return note("plan-runs", number=number)
-    return note("plan-blocks" if plan.in_pairs else "plan-pairs", number=number)

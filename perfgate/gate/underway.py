@@ -224,7 +224,6 @@ class Underway:
             alone=tuple(alone),
             alone_there=tuple(self.alone_there),
             pairs=pairs,
-            can_pair=frozenset(STAGES[form] for form in self.lab.forms),
             spread={} if self.stored is None else self.spread,
             spent=self.spent,
         )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from statistics import median
 from typing import Final
 
@@ -23,19 +22,23 @@ from perfgate.judge.compare import (
     between_occasions,
     special,
 )
-from perfgate.judge.looks import NOISY, PASS_CONFIDENCE, SCREEN_PLAN, STORED_PLAN, Plan
+from perfgate.judge.evidence import Evidence
+from perfgate.judge.judge import judge
+from perfgate.judge.looks import NOISY, PASS_CONFIDENCE, STORED_PLAN, Plan
 from perfgate.judge.times import (
     SPECS,
-    Look,
     TimeRule,
     as_x,
     columns,
     is_usable,
-    look_at,
     rule_of,
 )
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import GATED_TIMES, Metric, budget_of
+from perfgate.model.outcome import PASSING
+from perfgate.model.sample import ProcessSample, Run
+from perfgate.model.settings import Policy
+from perfgate.model.verdict import Stage
 
 COARSEST: Final = 0.25
 """A slowdown of step_ms below which a gate that can show none is no gate."""
@@ -142,22 +145,18 @@ def may_screen(
 ) -> bool:
     """Whether the blessed runs themselves, were they made again, would pass the screen; `spread` is
     what other workloads say of occasions (`learn`)."""
-    there = columns(baseline.runs)
-    periods: tuple[Look, ...] = ()
-    for metric in GATED_TIMES:
-        if (stored := stored_x(baseline, metric, budgets, SCREEN_PLAN)) is None:
-            continue
-        rule, x = stored
-        rule = replace(rule, learnt=rule.learnt + spread.get(metric, Learnt()))
-        is_idle = metric is Metric.GAP_MS
-        look = look_at(rule, (x, x), is_last=True, periods=periods if is_idle else ())
-        if not look.passes:
-            return False
-        if metric is Metric.STEP_MS and Metric.STEP_MEAN_MS in there:
-            mean = as_x(Metric.STEP_MEAN_MS, there[Metric.STEP_MEAN_MS], there)
-            if is_usable(mean):
-                periods = look, look_at(rule, (mean, mean), is_last=True)
-    return True
+    again = [
+        Run(
+            started_at=occasion.measured_at,
+            wall_s=0.0,
+            processes=(ProcessSample(pid=1, steps=0, values=run.values, window_ms=0.0),),
+        )
+        for occasion in baseline.occasions
+        for run in occasion.runs
+    ]
+    evidence = Evidence(workload=baseline.workload, blessed=baseline, alone=again, spread=spread)
+    policy = Policy(runs=len(again), budgets=budgets)
+    return judge(evidence, policy, Stage.SCREEN).outcome in PASSING
 
 
 def too_coarse(baseline: Baseline, budgets: Mapping[Metric, float]) -> float | None:

@@ -133,13 +133,3 @@ def step_down(levels: Mapping[str, float | None], *, workloads: int) -> frozense
             break
         found.append(name)
     return frozenset(found)
-
-
-def still_sharing(lost: int, *, workloads: int) -> int:
-    """Return among how many the next workload shares the error, after `lost` of them have been
-    shown to have lost.
-
-    Judging in the order of running this way finds no more than `step_down` does at the end: the
-    k-th loss found had to reach 1/(W - k + 1), and so do the k smallest levels in their order.
-    """
-    return max(workloads - lost, 1)

@@ -254,9 +254,6 @@ _PLAN: Final[Rows] = {
     "plan-if-inconclusive": "if that is inconclusive: up to {spending} more",
     "plan-holds": "holds {losses:list}",
     "held-loss": "{metric} to {loss:loss}",
-    "plan-runs": "{number:run|runs}",
-    "plan-pairs": "{number:A/B pair|A/B pairs}",
-    "plan-blocks": "{number:A/B pair|A/B pairs} in blocks",
     "plan-time": "about {seconds:s}{at_most}",
     "plan-at-most": ", at most {seconds:s}",
 }
