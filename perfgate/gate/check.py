@@ -51,7 +51,7 @@ def _against_baseline(underway: Underway) -> Checked:
     verdict = look(underway, Stage.SCREEN if straight is None else Stage.COUNTS)
     moved = (
         why_no_screen(baseline, underway.expected.machine)
-        or clock_moved(baseline.runs, own)
+        or clock_moved(baseline.runs, own)[0]
         or other_form(baseline.runs, own)
     )
     if verdict.outcome is Outcome.REGRESSED:  # a count rose
@@ -64,8 +64,7 @@ def _against_baseline(underway: Underway) -> Checked:
         return conclude(underway, verdict)
     if moved is None and (other := other_packages(underway)) is not None:
         return by_stored(underway, note("packages-of-both-sides", change=other))
-    if (why := straight or moved) is not None:
-        underway.note("straight-to-ab-run", why=why)
+    underway.straight = straight or moved
     in_blocks = begins_in_blocks(underway, () if straight else own)
     return _by_forms(underway, in_blocks=in_blocks or (straight is None and verdict.noisy))
 

@@ -14,7 +14,7 @@ from perfgate.explain.shown import of_counts, start_notes, with_shown
 from perfgate.explain.summary import anchor_lost, headline
 from perfgate.gate.notes import because, noting
 from perfgate.gate.underway import Checked, Underway, step_times
-from perfgate.judge.anchor import by_clock, clock_moved, drift
+from perfgate.judge.anchor import clock_moved, drift
 from perfgate.model.baseline import STEP_VALUE, Baseline, BlessedRun, with_held
 from perfgate.model.metric import METRICS, NO_LONGER_GATED, Metric
 from perfgate.model.note import Note, Severity, note
@@ -86,11 +86,12 @@ def _notes(
     if ungated := tuple(str(one) for one in NO_LONGER_GATED if one in budgets):
         yield note("budget-without-effect", Severity.WARN, metrics=ungated)
     yield from of_counts(verdict)
-    if (moved := clock_moved(other, runs)) is not None:
+    if (moved := clock_moved(other, runs)[0]) is not None:
         yield note("kernels-follow", clock=moved)
     yield from verdict.notes
     yield from start_notes(underway.own)
-    yield from underway.notes
+    if underway.references and underway.straight is not None:
+        yield note("straight-to-ab-run", why=underway.straight)
     if verdict.stage is Stage.BLOCKS:
         yield note("in-blocks")
     if stored is not None:
@@ -154,8 +155,8 @@ def drifted(underway: Underway) -> Drift | None:
     budget = underway.policy.anchor_budget
     budgets = with_held(underway.policy.budgets, baseline)
     found = drift(baseline, now, budgets, anchor_budget=budget, medians=medians)
-    longer = by_clock(baseline.runs, runs)
-    is_lower = longer > 0 and clock_moved(baseline.runs, runs) is not None
+    moved, longer = clock_moved(baseline.runs, runs)
+    is_lower = moved is not None and longer > 0
     if found is None or not found.shown or underway.references or not is_lower:
         return found
     at_clock = [value / (1 + longer) for value in now]

@@ -13,7 +13,7 @@ from perfgate.gate.conclude import conclude
 from perfgate.gate.notes import because, noting
 from perfgate.gate.plan import to_start
 from perfgate.gate.underway import Checked, Ended, Underway
-from perfgate.judge.anchor import by_clock, clock_moved
+from perfgate.judge.anchor import clock_moved
 from perfgate.model.baseline import FEWEST_RUNS, STEP_VALUE, Baseline
 from perfgate.model.metric import METRICS, PERIODS, Metric
 from perfgate.model.note import Note, note
@@ -74,7 +74,7 @@ def by_stored(underway: Underway, no_pairs: Note) -> Checked:
 def _left_open_by_clock(verdict: Verdict, baseline: Baseline, runs: Sequence[Run]) -> Verdict:
     """Leave open what a lower SM clock alone would make of the code that was blessed, and a loss
     that a higher one may hide: stored times are not what they would be now."""
-    moved, longer = clock_moved(baseline.runs, runs), by_clock(baseline.runs, runs)
+    moved, longer = clock_moved(baseline.runs, runs)
     lost = [row for row in verdict.metrics if row.outcome is Outcome.REGRESSED]
     by_it = [
         row

@@ -23,7 +23,7 @@ from perfgate.judge.judge import judge
 from perfgate.model.baseline import Baseline
 from perfgate.model.errors import RevisionMissing
 from perfgate.model.metric import Metric
-from perfgate.model.note import Note, Severity, Value, note, noted
+from perfgate.model.note import Note, Severity, note, noted
 from perfgate.model.outcome import Outcome
 from perfgate.model.record import Record
 from perfgate.model.sample import Form, Run
@@ -89,7 +89,8 @@ class Underway:
     """The candidate's in blocks."""
     alone_there: list[Run] = field(default_factory=list)
     """The other commit's that were made alone before blocks."""
-    notes: list[Note] = field(default_factory=list)
+    straight: Note | None = None
+    """Why a screen did not count, or was not made."""
     no_pairs: Note | None = None
     """Why there is no A/B run, or none in blocks, where one was tried."""
     spent: int = 0
@@ -109,10 +110,6 @@ class Underway:
     def own(self) -> Sequence[Run]:
         """The candidate's runs that were judged last."""
         return self.blocks or self.runs
-
-    def note(self, code: str, severity: Severity = Severity.INFO, /, **fields: Value) -> None:
-        """Keep what is to be said next to the verdict."""
-        self.notes.append(Note(code=code, severity=severity, fields=fields))
 
     # Runs
 
@@ -186,24 +183,17 @@ class Underway:
 
     def may_spend(self, runs: int) -> bool:
         """Whether so many more runs are within the budget of time, going by those made so far."""
-        if self.affords(runs, self.run_s):
-            return True
-        if not self.ended_by_time:
-            self.ended_by_time = True
-            self.note("time-budget-ended", runs=len(self._made))
-        return False
+        may = self.affords(runs, self.run_s)
+        self.ended_by_time = self.ended_by_time or not may
+        return may
 
     @property
     def run_s(self) -> float:
         """What a run takes, s: in this gate, or when it was blessed; 0 where nobody knows."""
-        made = [run.wall_s for run in self._made]
+        made = [run.wall_s for run in (*self.runs, *self.blocks, *self.references)]
         if not made and self.expected.baseline is not None:
             made = [run.wall_s for run in self.expected.baseline.runs if run.wall_s is not None]
         return median(made) if made else 0.0
-
-    @property
-    def _made(self) -> tuple[Run, ...]:
-        return (*self.runs, *self.blocks, *self.references)
 
     # What the judge says
 

@@ -56,15 +56,10 @@ class Comparison:
         """One-sided lower bound."""
         return np.asarray(self.estimate - self.margin(confidence))
 
-    @property
-    def p_slower(self) -> Floats:
-        """One-sided p-value of the change being above zero."""
-        return np.asarray(special().stdtr(self._usable_df, -self.estimate / self.standard_error))
-
-    @property
-    def p_faster(self) -> Floats:
-        """One-sided p-value of the change being below zero."""
-        return np.asarray(special().stdtr(self._usable_df, self.estimate / self.standard_error))
+    def p_value(self, *, slower: bool) -> Floats:
+        """One-sided p-value of the change being above zero, or below it."""
+        towards = -self.estimate if slower else self.estimate
+        return np.asarray(special().stdtr(self._usable_df, towards / self.standard_error))
 
     @property
     def _usable_df(self) -> Floats:

@@ -54,5 +54,7 @@ class Case:
     """Runs that may be made; of one side, or pairs."""
     is_look: bool
     """Whether times are judged at so many runs."""
+    is_last: bool
+    """Whether it is the plan's last look; of fewer runs chance could excuse any."""
     wanted: int
     """How many further runs, or pairs, the next look takes; 0 where there is none."""

@@ -78,9 +78,23 @@ def holds(
     if (found := stored_x(baseline, metric, budgets, plan)) is None:
         return None
     rule, x = found
-    smallest = _smallest(
-        rule, x, runs=runs or plan.most_runs, of=fuller or (len(x), len(baseline.occasions))
-    )
+    within, own_df, kept = _within(rule, x)
+    runs = runs or plan.most_runs
+    if plan.in_pairs:
+        squared, df, own_df = rule.spec.block_sd**2 / runs, PRIOR_DF + runs - 1, PRIOR_DF + runs - 1
+    elif plan.is_ab_run:
+        squared, df = within * 2 / runs, 2.0 * runs - 2
+    else:
+        blessed, occasions = fuller or (len(x), len(baseline.occasions))
+        between = rule.occasions(x, kept)
+        tau = max(float(between.sd), rule.spec.occasion_sd) ** 2 * (1 + 1 / occasions)
+        of_runs = within * (1 / blessed + 1 / runs)
+        squared = of_runs + tau
+        tau_df = between.df + occasions - between.number
+        df = 1 / ((of_runs / squared) ** 2 / max(own_df, PRIOR_DF) + (tau / squared) ** 2 / tau_df)
+    noncentral = float(special().stdtrit(df, plan.pass_confidence(runs)))
+    quantile = float(special().nctdtrit(max(own_df, PRIOR_DF), noncentral, PASS_CONFIDENCE))
+    smallest = math.sqrt(squared) * quantile if math.isfinite(quantile) else math.inf
     return rule.as_fraction(min(_FARTHEST, max(float(rule.limit), smallest)))
 
 
@@ -98,26 +112,6 @@ def stored_x(
     x = as_x(metric, there[metric], there)
     rule = rule_of(metric, there, budgets, plan=plan, baseline=baseline)
     return (rule, x) if is_usable(x) else None
-
-
-def _smallest(rule: TimeRule, x: Floats, *, runs: int, of: tuple[int, int]) -> float:
-    """SE q of the last look, as x; `of` so many blessed runs and occasions."""
-    within, own_df, kept = _within(rule, x)
-    if rule.plan.in_pairs:
-        squared, df, own_df = rule.spec.block_sd**2 / runs, PRIOR_DF + runs - 1, PRIOR_DF + runs - 1
-    elif rule.plan.is_ab_run:
-        squared, df = within * 2 / runs, 2.0 * runs - 2
-    else:
-        blessed, occasions = of
-        between = rule.occasions(x, kept)
-        tau = max(float(between.sd), rule.spec.occasion_sd) ** 2 * (1 + 1 / occasions)
-        of_runs = within * (1 / blessed + 1 / runs)
-        squared = of_runs + tau
-        tau_df = between.df + occasions - between.number
-        df = 1 / ((of_runs / squared) ** 2 / max(own_df, PRIOR_DF) + (tau / squared) ** 2 / tau_df)
-    noncentral = float(special().stdtrit(df, rule.plan.pass_confidence(runs)))
-    quantile = float(special().nctdtrit(max(own_df, PRIOR_DF), noncentral, PASS_CONFIDENCE))
-    return math.sqrt(squared) * quantile if math.isfinite(quantile) else math.inf
 
 
 def _within(rule: TimeRule, x: Floats) -> tuple[float, float, Flags]:

@@ -10,7 +10,6 @@ import numpy as np
 
 from perfgate.judge.evidence import Case, Evidence
 from perfgate.judge.looks import NOISY, PLANS, Plan, looks_of
-from perfgate.judge.outliers import Slow
 from perfgate.judge.rows import JudgedRow, judge_rows
 from perfgate.judge.times import SPECS, Look, columns
 from perfgate.model.baseline import BlessedRun, with_held
@@ -61,7 +60,6 @@ def judge(evidence: Evidence, policy: Policy, stage: Stage) -> Verdict:
         loss_alpha=case.plan.alpha / (case.times * policy.workloads) if case.times else None,
         pass_confidence=case.plan.pass_confidence(runs),
         dropped=tuple(drop for one in judged for drop in one.dropped),
-        notes=_notes_of(judged),
         more=more,
         noisy=step is not None and bool(step.compared.run_sd > NOISY),
     )
@@ -81,7 +79,8 @@ def _case_of(evidence: Evidence, policy: Policy, plan: Plan) -> Case:
         other, runs = evidence.blessed.runs, evidence.alone
     there, number = columns(other), len(runs)
     first, most = looks_of(plan, policy, alone=len(evidence.alone), spent=evidence.spent)
-    is_early = number < first
+    following = plan.next_look(number, max_runs=most)
+    is_later = number > first and (number in plan.looks or number >= most)
     return Case(
         evidence=evidence,
         policy=policy,
@@ -92,8 +91,9 @@ def _case_of(evidence: Evidence, policy: Policy, plan: Plan) -> Case:
         times=sum(metric in there for metric in SPECS),
         budgets=with_held(policy.budgets, evidence.blessed),
         most=most,
-        is_look=plan.is_look(number, first=first, most=most),
-        wanted=(first if is_early else plan.next_look(number, max_runs=most)) - number,
+        is_look=number == first or is_later,
+        is_last=number > plan.looks[-2] and following == number,
+        wanted=(first if number < first else following) - number,
     )
 
 
@@ -192,7 +192,16 @@ def _inconclusive(case: Case, worst: JudgedRow) -> tuple[Note, Note | None]:
         dropped = (drop.distance for drop in worst.dropped if drop.side == "candidate")
         longest = max(dropped, default=0.0)  # not known of those that were made before pairs
         farthest = note("slow-up-to", longer=longest) if longest > 0 else None
-        return _slow("open-slow-runs", look.slow, what=what, farthest=farthest), allow
+        slow = note(
+            "open-slow-runs",
+            slow=int(look.slow.candidate),
+            runs=look.slow.candidates,
+            other_slow=int(look.slow.other),
+            other_runs=look.slow.others,
+            what=what,
+            farthest=farthest,
+        )
+        return slow, allow
     smallest, sd = row.smallest or 0.0, float(look.compared.run_sd)
     fields = {"made": number_of(plan, runs), "smallest": smallest, "metric": row.metric, "sd": sd}
     return Note(code="open-at-budget", fields={"what": what, **fields}), allow
@@ -210,37 +219,8 @@ def _what(row: MetricVerdict) -> Note:
     return note("metric-is", metric=str(row.metric), what=row.note)
 
 
-def _slow(code: str, slow: Slow, *, what: Note | None, farthest: Note | None) -> Note:
-    """Say how many of the candidate's processes were slow, and how many of the other side's."""
-    return note(
-        code,
-        slow=int(slow.candidate),
-        runs=slow.candidates,
-        other_slow=int(slow.other),
-        other_runs=slow.others,
-        what=what,
-        farthest=farthest,
-    )
-
-
 def _allow(case: Case, wanted: int) -> Note:
     """Say what allows so many runs, or pairs."""
     is_ab_run, made = case.plan.is_ab_run, number_of(case.plan, wanted)
     most = 2 * wanted + case.evidence.spent if is_ab_run else wanted
     return note("allow", made=made, most=most)
-
-
-def _notes_of(judged: Sequence[JudgedRow]) -> tuple[Note, ...]:
-    """Say of slow runs that chance excuses, next to what passes."""
-    slow = [
-        one.look.slow
-        for one in judged
-        if one.look is not None
-        and one.row.outcome in PASSING
-        and one.look.slow.candidate > 0
-        and not one.look.costs_nothing
-    ]
-    if not slow:
-        return ()
-    most = max(slow, key=lambda one: int(one.candidate))
-    return (_slow("slow-by-chance", most, what=None, farthest=None),)

@@ -66,14 +66,6 @@ class Plan:
         """Of the upper bound that must lie below the budget, after so many runs."""
         return PASS_CONFIDENCE if runs <= self.looks[0] else self.later_confidence
 
-    def is_look(self, runs: int, *, first: int, most: int) -> bool:
-        """Whether times are judged at so many runs, where `first` and `most` are a user's."""
-        return runs == first or (runs > first and (runs in self.looks or runs >= most))
-
-    def is_last(self, runs: int, *, most: int) -> bool:
-        """Whether it is the plan's last look; of fewer runs chance could excuse any."""
-        return runs > self.looks[-2] and self.next_look(runs, max_runs=most) == runs
-
     def next_look(self, runs: int, *, max_runs: int) -> int:
         """Return the number of runs to judge next; `runs` itself where nothing is left to spend."""
         planned = next((look for look in self.looks if look > runs), runs)

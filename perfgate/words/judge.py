@@ -41,8 +41,7 @@ _TIMES: Final[Rows] = {
         "which leaves no relative change to judge"
     ),
     "times-too-far-apart": "its values lie too far apart to be compared",
-    "baseline-without-step": "the baseline has no step time to measure it against",
-    "sides-without-step": "neither side has a step time to measure it against: {why}",
+    "without-step": "the baseline has no step time to measure it against{why}",
 }
 
 _ROWS: Final[Rows] = {
@@ -174,10 +173,6 @@ _ANCHOR: Final[Rows] = {
 
 _NOTES: Final[Rows] = {
     "budget-without-effect": "the budget of {metrics:list} has no effect: shown, and not gated",
-    "slow-by-chance": (
-        "{slow} of {runs:process|processes} took longer, {other_slow} of {other_runs} of the other "
-        "side's: no more than chance has it"
-    ),
     "clock-moved": "the SM clock was {then_mhz} MHz in the baseline and {now_mhz} MHz now",
     "kernels-follow": "{clock}: kernel time follows it",
 }

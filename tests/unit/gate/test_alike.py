@@ -69,13 +69,6 @@ def test_a_baseline_of_another_machine_is_shown_and_not_compared(then: Machine) 
     assert (row.outcome, row.baseline, row.now) == (None, 12.34, 12.34)
 
 
-@pytest.mark.parametrize(("cpu", "outcome"), [("AMD EPYC", INCOMPARABLE), ("Atom", PASSED)])
-def test_without_a_gpu_a_baseline_is_of_its_cpu(cpu: str, outcome: Outcome) -> None:
-    then, now = (Machine(cpu=name, cpu_count=4) for name in ("Atom", cpu))
-    checked = gated(records.runs(), None, records.baseline(on=then), on=now)
-    assert checked.verdict.outcome is outcome
-
-
 @pytest.mark.parametrize(
     ("expected", "outcome"),
     [
@@ -208,11 +201,6 @@ def test_graphs_of_runs_that_waited_elsewhere_are_not_compared(
     assert paired.stage is (Stage.SCREEN if settles else Stage.AB_RUN)
 
 
-def test_runs_without_graphs_are_compared_wherever_they_waited() -> None:
-    made = [screen(0)[0], *(in_form(Form.LATE, 0.0),) * 4]
-    assert gated(made, None, ONCE).verdict.outcome is PASSED
-
-
 def test_a_run_that_fails_while_other_steps_are_measured_ends_that() -> None:
     made = [stepping(records.run(), "other #"), records.run(throttled=["thermal slowdown"])]
     assert came(gated(made, None, with_steps(ONCE, ("step #",))))[0] is Outcome.INVALID
@@ -264,18 +252,6 @@ def test_a_commit_whose_runs_do_first_time_work_is_not_the_other_side(
     assert gated(screen(2.5), sides).verdict.stage is stage
 
 
-def test_a_commit_that_takes_other_steps_than_when_it_was_blessed_is_not_the_other_side() -> None:
-    made = [stepping(slower(2.5, n), "turn #") for n in range(10)]
-    other = Pairs([stepping(slower(0), "half #")], made)
-    verdict = gated(made, other, TURNS).verdict
-    assert (verdict.outcome, verdict.stage) == (Outcome.INCONCLUSIVE, Stage.STORED)
-    (why,) = [one.fields["why"] for one in verdict.notes if one.code == "no-ab-run"]
-    assert why == note(
-        "side-differs-from-blessed",
-        differs=note("other-step-names", before=("turn #",), now=("half #",)),
-    )
-
-
 @pytest.mark.parametrize("references", [[WITHOUT, slower(0)], [slower(0), WITHOUT]])
 def test_a_metric_that_some_runs_of_the_other_commit_lack_is_not_left_out(
     references: list[Made],
@@ -308,31 +284,6 @@ def test_other_steps_than_the_other_commits_are_no_comparison(
     against = baseline is None
     checked = gated([NOW], other, baseline, on=None if against else UPDATED, against=against)
     assert came(checked) == (INCOMPARABLE, None, runs, references)
-
-
-@pytest.mark.parametrize(
-    ("baseline", "references"),
-    [
-        pytest.param(TURNS, 1, id="what was blessed shows at once"),
-        pytest.param(FULL, 2, id="of an old baseline two runs of its commit do"),
-    ],
-)
-def test_a_candidate_that_takes_other_steps_in_pairs_alone_is_no_comparison(
-    baseline: Baseline, references: int
-) -> None:
-    turn, half = stepping(slower(0), "turn #"), stepping(slower(0), "half #")
-    checked = gated([turn], Pairs([turn], [half]), baseline, on=UPDATED)
-    assert came(checked) == (INCOMPARABLE, None, 5, references)
-    assert checked.verdict.why.code == "runs-differ"
-
-
-def test_names_that_hold_ids_are_no_other_steps() -> None:
-    there, here = (
-        [stepping(slower(0, n), "decode", f"r-{side}{n}a", f"r-{side}{n}b") for n in range(8)]
-        for side in "xy"
-    )
-    checked = gated([], Pairs(there, here), None, against=True)
-    assert checked.verdict.outcome is PASSED
 
 
 def test_a_candidate_that_launches_nothing_is_not_compared_with_another_commit() -> None:

@@ -42,7 +42,7 @@ from perfgate.model.errors import (
     WorktreeFailed,
 )
 from perfgate.model.machine import Gpu, Machine
-from perfgate.model.metric import GATED_TIMES, Metric
+from perfgate.model.metric import Metric
 from perfgate.model.note import Severity, note, quoted
 from perfgate.model.order import Needs
 from perfgate.model.outcome import Outcome
@@ -54,7 +54,6 @@ PASSED, REGRESSED, OPEN = Outcome.PASSED, Outcome.REGRESSED, Outcome.INCONCLUSIV
 SCREEN, STORED, AB_RUN, BLOCKS = Stage.SCREEN, Stage.STORED, Stage.AB_RUN, Stage.BLOCKS
 ONCE = records.baseline()
 UPDATED = records.machine(driver="570.86.10")
-COPIES_MS = (0.0, 0.25, -0.25, 0.125, -0.125)
 JUMPY = [slower(n) for n in (0.0, 5.0, -4.0, 3.0, -5.0, 4.0, -3.0, 2.0, 1.0, -2.0, 5.0, -1.0)]
 
 
@@ -192,23 +191,10 @@ def test_an_ab_run_is_reported_by_its_commit_and_numbers() -> None:
     assert (verdict.runs, verdict.baseline_runs) == (6, 3)
 
 
-def test_a_count_that_ends_it_between_looks_leaves_times_unjudged() -> None:
-    risen = Pairs([slower(0)], [more_syncs(n, percent=30) for n in range(2)])
-    rows = gated([slower(1.9)], risen).verdict.metrics
-    times = [row.outcome for row in rows if row.metric in GATED_TIMES]
-    assert set(times) <= {None, PASSED}
-
-
 def test_pairs_in_doubt_are_looked_at_after_3_5_8_and_12() -> None:
     alternate = Pairs(JUMPY, JUMPY[::-1])
     gated(screen(2.5), alternate)
     assert alternate.asked == [3, 2, 3, 4]
-
-
-def test_another_gpu_of_the_model_goes_to_the_screen() -> None:
-    gpus = (Gpu(name="NVIDIA H200", uuid="GPU-9"),)
-    elsewhere = records.machine().model_copy(update={"gpus": gpus})
-    assert came(gated(screen(0), pairs(0, 0), on=elsewhere)) == (PASSED, SCREEN, 5, 0)
 
 
 # Where stored times do not hold: counts, then pairs
@@ -281,27 +267,6 @@ def test_another_torch_is_judged_by_what_was_blessed() -> None:
     assert own.verdict.stage is AB_RUN
 
 
-def test_another_torch_is_judged_by_what_was_blessed_also_where_blessed_runs_differ() -> None:
-    """Copies that differ pass no screen; kernels that became slower still show."""
-    copies = [{Metric.H2D_MS: records.VALUES[Metric.H2D_MS] + copy} for copy in COPIES_MS]
-    kernels = {Metric.KERNEL_MS: 1.3 * records.VALUES[Metric.KERNEL_MS]}
-    slow = [records.run({**kernels, **copy}) for copy in copies]
-    new = records.machine().model_copy(update={"torch": "2.99.0"})
-    blocks, baseline = Pairs(slow, slow), records.baseline(copies)
-    assert came(gated(slow, pairs(0, 0), baseline, blocks=blocks))[:2] == (PASSED, BLOCKS)
-    assert came(gated(slow, pairs(0, 0), baseline, blocks=blocks, on=new))[:2] == (
-        REGRESSED,
-        STORED,
-    )
-    unsettled = gated(noisy_runs(2.5), pairs(0, 0), noisy_baseline(), blocks=blocks, on=new).verdict
-    assert unsettled.outcome is OPEN
-    assert unsettled.next is not None
-    assert unsettled.next.code == "packages-of-both-sides"
-    own = Policy(own_packages=True)
-    checked = gated(slow, pairs(0, 0), baseline, blocks=blocks, on=new, policy=own)
-    assert came(checked)[:2] == (PASSED, BLOCKS)
-
-
 @pytest.mark.parametrize(
     ("machine", "policy", "said"),
     [
@@ -335,6 +300,9 @@ def test_a_patch_of_the_driver_is_screened_as_another_gpu_of_the_model_is() -> N
     patched = records.machine(driver=f"{driver.rpartition('.')[0]}.99")
     assert came(gated([slower(0)], pairs(0, 0), on=patched))[:2] == (PASSED, SCREEN)
     assert came(gated([slower(0)], pairs(0, 0), on=UPDATED))[:2] == (PASSED, AB_RUN)
+    gpus = (Gpu(name="NVIDIA H200", uuid="GPU-9"),)
+    elsewhere = gated([slower(0)], on=records.machine().model_copy(update={"gpus": gpus})).verdict
+    assert "another-gpu-of-the-model" in [one.code for one in elsewhere.notes]
 
 
 # Blocks, where runs differ too much
@@ -735,12 +703,6 @@ def test_a_run_that_does_not_count_ends_the_gate(
     made: Sequence[Made], baseline: Baseline | None, number: int
 ) -> None:
     assert came(gated(made, None, baseline)) == (Outcome.INVALID, None, number, 0)
-
-
-def test_what_most_runs_show_of_first_time_work_is_said_to_be_that() -> None:
-    checked = gated([starting(), starting()], None, ONCE)
-    shown = note("first-time-work", Severity.INVALID, slow=3, last=5)
-    assert checked.verdict.why == note("run-invalid", run=2, why=(shown,))
 
 
 @pytest.mark.parametrize("both", [True, False])

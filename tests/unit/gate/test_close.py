@@ -12,10 +12,8 @@ from support.prepared import (
     FULL,
     PreparedLab,
     expect,
-    gated,
     noisy_baseline,
     pairs,
-    screen,
     with_runs,
 )
 
@@ -28,7 +26,7 @@ from perfgate.gate.underway import Underway
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import Metric
 from perfgate.model.note import note
-from perfgate.model.outcome import OnInconclusive, OnNew, Outcome
+from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Form
 from perfgate.model.settings import Policy, Settings
 from perfgate.model.verdict import Verdict
@@ -67,31 +65,7 @@ def test_every_expected_workload_must_open(
     assert (shut.opens, len(shut.shut_by)) == (False, len(codes) + 1)
 
 
-@pytest.mark.parametrize("on_new", OnNew)
-@pytest.mark.parametrize("on_inconclusive", OnInconclusive)
-@pytest.mark.parametrize("outcome", Outcome)
-def test_an_outcome_opens_the_gate_only_as_the_policy_says(
-    outcome: Outcome, on_inconclusive: OnInconclusive, on_new: OnNew
-) -> None:
-    policy = Policy(on_inconclusive=on_inconclusive, on_new=on_new)
-    allowed = {Outcome.PASSED, Outcome.IMPROVED}
-    allowed |= {Outcome.INCONCLUSIVE} if on_inconclusive is OnInconclusive.WARN else set()
-    allowed |= {Outcome.NO_BASELINE} if on_new is OnNew.ALLOW else set()
-    assert close(["a"], verdicts(a=outcome), policy).opens is (outcome in allowed)
-
-
 # Many workloads share the error
-
-
-def test_workloads_of_one_gate_share_the_error() -> None:
-    smallest = []
-    for workloads in (1, 4):
-        verdict = gated(screen(2.5), None, policy=Policy(workloads=workloads)).verdict
-        row = verdict.of(Metric.STEP_MS)
-        assert verdict.workloads == workloads
-        assert row is not None
-        smallest.append(row.smallest or 0.0)
-    assert smallest[0] < smallest[1]
 
 
 def lost(name: str, outcome: Outcome, level: float) -> Verdict:

@@ -128,19 +128,6 @@ def test_why_the_quick_check_did_not_count_is_said(
     assert slower(0).conditions.sm_clock_mhz == then
 
 
-@pytest.mark.parametrize(
-    ("then", "now", "said"),
-    [
-        (1980.0, 1980.0, []),
-        (1980.0, 1975.0, []),
-        (1980.0, 1755.0, ["kernels-follow"]),
-    ],
-)
-def test_another_sm_clock_is_noted(then: float, now: float, said: list[str]) -> None:
-    verdict = gated([slower(0, clock_mhz=now)], None, blessed_as(slower(0, clock_mhz=then))).verdict
-    assert [one.code for one in verdict.notes if one.code == "kernels-follow"] == said
-
-
 def test_a_budget_without_effect_is_said_after_the_lack_of_an_ab_run() -> None:
     verdict = gated([slower(0)], policy=Policy(budgets={Metric.H2D_EXPOSED_MS: 0.01})).verdict
     assert [one.code for one in verdict.notes[:2]] == ["no-ab-run", "budget-without-effect"]
