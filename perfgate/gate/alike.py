@@ -24,7 +24,13 @@ _DIGITS: Final = re.compile("##+")
 
 def differs(then: Sequence[BlessedRun], run: Run) -> Note | None:
     """Note that a run does something else than the other side's did; None where unknown."""
-    return _other_steps(then, run) or _other_processes(then, run) or _launches_gone(then, run)
+    if (steps := _other_steps(then, run)) is not None:
+        return steps
+    known = sorted({one.processes for one in then if one.processes is not None})
+    now = len(run.processes)
+    if known and now not in known:
+        return note("other-processes", then=known[-1], now=now)
+    return _launches_gone(then, run)
 
 
 def _other_steps(then: Sequence[BlessedRun], run: Run) -> Note | None:
@@ -55,12 +61,6 @@ def _names(given: Iterable[str]) -> frozenset[str]:
 def _some(names: Iterable[str]) -> tuple[str, ...]:
     ordered = sorted(names)
     return (*ordered[:MOST_NAMES], *(["..."] if len(ordered) > MOST_NAMES else []))
-
-
-def _other_processes(then: Sequence[BlessedRun], run: Run) -> Note | None:
-    known = sorted({one.processes for one in then if one.processes is not None})
-    now = len(run.processes)
-    return note("other-processes", then=known[-1], now=now) if known and now not in known else None
 
 
 def _launches_gone(then: Sequence[BlessedRun], run: Run) -> Note | None:

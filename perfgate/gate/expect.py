@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection
 
 from perfgate.model.baseline import STEP_VALUE, Baseline
-from perfgate.model.errors import BaselineUnreadable, ConfigInvalid
+from perfgate.model.errors import BaselineUnreadable
 from perfgate.model.machine import Machine
 from perfgate.model.note import Note, Severity, note, noted
 from perfgate.model.outcome import Outcome
@@ -131,18 +131,6 @@ def orphans(
         for one in store.baselines.listed(machine.slug)
         if one.workload not in known and chosen(one.workload, one.source)
     ]
-
-
-def refuse_other_machine(machine: Machine, expected: str | None) -> None:
-    """Refuse a machine that is not the one that was expected, where one was.
-
-    Raises:
-        ConfigInvalid: it reads as another.
-    """
-    if expected is not None and machine.slug != expected:
-        raise ConfigInvalid(
-            "unexpected-machine", machine=machine.slug, gpu=machine.gpu_name, expected=expected
-        )
 
 
 def lost_with_gpus(

@@ -24,14 +24,13 @@ from perfgate.gate.expect import (
     expectation_of,
     lost_with_gpus,
     orphans,
-    refuse_other_machine,
 )
 from perfgate.gate.notes import noting
 from perfgate.gate.plan import forecast, opening
 from perfgate.gate.underway import Checked, Underway
 from perfgate.machine import gpu_lock
 from perfgate.model.baseline import Result
-from perfgate.model.errors import BaselineUnreadable, PerfgateError
+from perfgate.model.errors import BaselineUnreadable, ConfigInvalid, PerfgateError
 from perfgate.model.machine import Machine, differing
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, Severity, note, noted
@@ -167,10 +166,12 @@ class Gate:
         """Find nsys and look at the machine, once; without them no workload is measured."""
         if self._ready is None:
             _ = self.checkout.commit  # while the working tree is as it was checked out
+            expected = self.settings.machine
             try:
-                machine = self._laboratory.context.machine
-                refuse_other_machine(machine, self.settings.machine)
-                self._ready = machine
+                self._ready = machine = self._laboratory.context.machine
+                if expected not in (None, machine.slug):
+                    here = {"machine": machine.slug, "gpu": machine.gpu_name}
+                    self._ready = ConfigInvalid("unexpected-machine", expected=expected, **here)
             except PerfgateError as lacking:
                 self._ready = lacking
         return self._ready

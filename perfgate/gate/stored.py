@@ -3,7 +3,7 @@ settled; and where nothing can be compared, what a baseline needs, to be shown."
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import median
 from typing import Final
 
@@ -75,46 +75,39 @@ def _left_open_by_clock(verdict: Verdict, baseline: Baseline, runs: Sequence[Run
     """Leave open what a lower SM clock alone would make of the code that was blessed, and a loss
     that a higher one may hide: stored times are not what they would be now."""
     moved, longer = clock_moved(baseline.runs, runs)
-    lost = [row for row in verdict.metrics if row.outcome is Outcome.REGRESSED]
-    by_it = [
-        row
-        for row in lost
-        if row.metric in _FOLLOW_CLOCK and row.low is not None and row.low <= longer
-    ]
-    if moved is not None and lost and lost == by_it:
-        why = note(
-            "clock-may-be-the-loss",
-            workload=verdict.workload,
-            clock=moved,
-            longer=longer,
-            metrics=tuple(row.metric for row in lost),
-        )
-        no_loss = verdict.model_copy(update={"loss_level": None, "loss_by": None})
-        return _opened(no_loss, why, {row.metric: None for row in lost})
-    # All follow the clock, and whichever is held closest must not lose unseen.
     rise = 1 / (1 + longer) - 1
-    following = {
-        row.metric: (1 + row.change) * (1 + rise) - 1
+    lost = [row for row in verdict.metrics if row.outcome is Outcome.REGRESSED]
+    following = [
+        row
         for row in verdict.metrics
         if row.metric in _FOLLOW_CLOCK and row.change is not None and row.budget is not None
-    }
-    budgets = [row.budget or 0.0 for row in verdict.metrics if row.metric in following]
-    if verdict.outcome not in PASSING or rise <= min(budgets, default=0.0):
+    ]
+    by_it = [row for row in following if row.low is not None and row.low <= longer]
+    if moved is not None and lost and all(row in by_it for row in lost):
+        code, opened = "clock-may-be-the-loss", lost
+    # All follow the clock, and whichever is held closest must not lose unseen.
+    elif verdict.outcome in PASSING and rise > min(
+        (row.budget or 0.0 for row in following), default=0.0
+    ):
+        code, opened = "clock-may-hide-a-loss", following
+    else:
         return verdict
-    why = note("clock-may-hide-a-loss", workload=verdict.workload, clock=moved, rise=rise)
-    return _opened(verdict, why, following)
-
-
-def _opened(verdict: Verdict, why: Note, estimates: Mapping[Metric, float | None]) -> Verdict:
-    """The verdict left open by rows of which the clock makes these estimates, where it makes
-    any."""
     rows = tuple(
-        row.model_copy(update={"outcome": Outcome.INCONCLUSIVE, "estimate": estimates[row.metric]})
-        if row.metric in estimates
+        row.model_copy(
+            update={
+                "outcome": Outcome.INCONCLUSIVE,
+                "estimate": (1 + (row.change or 0.0)) * (1 + rise) - 1,
+            }
+        )
+        if row in opened
         else row
         for row in verdict.metrics
     )
-    return because(verdict.model_copy(update={"metrics": rows}), Outcome.INCONCLUSIVE, why)
+    metrics = tuple(row.metric for row in opened)
+    fields = {"clock": moved, "longer": longer, "rise": rise, "metrics": metrics}
+    why = Note(code=code, fields={"workload": verdict.workload, **fields})
+    left = {"metrics": rows, "loss_level": None, "loss_by": None}
+    return because(verdict.model_copy(update=left), Outcome.INCONCLUSIVE, why)
 
 
 # Nothing to compare with

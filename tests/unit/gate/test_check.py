@@ -270,9 +270,7 @@ def test_another_torch_is_judged_by_what_was_blessed() -> None:
 @pytest.mark.parametrize(
     ("machine", "policy", "said"),
     [
-        ({}, Policy(), []),
         ({"torch": "2.99.0"}, Policy(), [("torch", "2.6.0", "2.99.0")]),
-        ({"cuda": "13.0"}, Policy(), [("CUDA", "12.4", "13.0")]),
         ({"torch": None}, Policy(), []),
         ({"torch": "2.99.0"}, Policy(own_packages=True), []),
     ],
@@ -385,31 +383,6 @@ def test_with_blocks_at_hand(
     assert len(checked.interleaved_runs) == (3 if expected[1] is BLOCKS else 0)
 
 
-def test_what_the_host_has_made_faster_is_no_gain() -> None:
-    """Measured on an H200: 7.3 ms a step when blessed, 5.3 ms a minute later, of the same code."""
-
-    def made(*steps_ms: float) -> list[dict[Metric, float]]:
-        return [{Metric.STEP_MS: ms, Metric.GAP_MS: ms - 0.6} for ms in steps_ms]
-
-    baseline = records.baseline(made(7.355, 6.332, 8.222, 7.311, 5.755))
-    now = [records.run(values) for values in made(5.414, 5.357, 5.159)]
-    blocks = Pairs(noisy_runs(-60), noisy_runs(-60, wobble=2))
-    assert gated(now, pairs(0, 0), baseline, blocks=blocks).verdict.stage is BLOCKS
-    assert gated(now, None, baseline).verdict.outcome is OPEN
-
-
-@pytest.mark.parametrize(
-    ("there", "expected"), [(8, (PASSED, BLOCKS, 4, 3)), (0, (OPEN, BLOCKS, 4, 12))]
-)
-def test_a_machine_that_is_slower_today_passes_in_blocks_at_the_first_look(
-    there: float, expected: Came
-) -> None:
-    """Its runs alone are slow next to blessed ones; but for the other commit's, all are slow."""
-    slow = [slower(8, n) for n in range(12)]
-    alone = Pair(reference=slower(there), candidate=slower(8, 1))
-    assert came(gated(screen(8), pairs(0, 0), blocks=Pairs(slow, slow, alone=alone))) == expected
-
-
 def test_blocks_are_judged_from_block_to_block() -> None:
     """By their medians one side was far slower: it met the slow of its core's two speeds more."""
     speeds = [7.7, 7.7, 7.7, 5.1, 5.1]
@@ -509,7 +482,6 @@ ALONE = Pair(reference=busy(slower(0), 2.0), candidate=busy(slower(1), 2.0))
         pytest.param(
             -15, -12, noisy_baseline(), pairs(0, 0), (REGRESSED, BLOCKS, 1, 3), id="noisy"
         ),
-        pytest.param(0, 0, FULL, pairs(0, 0), (PASSED, BLOCKS, 1, 3), id="quiet"),
         pytest.param(
             0,
             0,
@@ -518,7 +490,6 @@ ALONE = Pair(reference=busy(slower(0), 2.0), candidate=busy(slower(1), 2.0))
             (PASSED, AB_RUN, 3, 3),
             id="several known",
         ),
-        pytest.param(-15, -15, None, None, (PASSED, BLOCKS, 1, 3), id="blocks alone"),
         pytest.param(
             90, 90, noisy_baseline(), pairs(0, 90), (REGRESSED, AB_RUN, 4, 3), id="several cores"
         ),

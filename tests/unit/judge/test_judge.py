@@ -387,29 +387,16 @@ def twelve(columns: Columns) -> Columns:
     return {metric: [*values, *values[:2]] for metric, values in columns.items()}
 
 
-VARYING: Columns = {**BASE, M.SYNCS: [4.0, 5.0] * 5}
-
-
 def test_a_varying_count_that_rose_in_every_run_is_open_until_chance_is_out_of_the_question() -> (
     None
 ):
-    few = blessed({metric: values[:5] for metric, values in VARYING.items()})
-    three = judged(few, measured(columns(syncs=[6.0] * 3)))
-    assert said(three) == (Outcome.INCONCLUSIVE, 5)
-    assert said(judged(few, measured(columns(5, syncs=[6.0] * 5)))) == (
-        Outcome.REGRESSED,
-        5,
+    few = blessed(
+        {**{metric: values[:5] for metric, values in BASE.items()}, M.SYNCS: [4, 5] * 2 + [4]}
     )
-    assert said(judged(few, measured(columns(5, syncs=[6.0] * 4 + [5.0])))) == (
-        Outcome.PASSED,
-        5,
-    )
-    allowed = judged(few, measured(columns(4, syncs=[6.0] * 4)), plan=AB_PLAN, max_runs=4)
-    assert allowed.next is not None
-    assert allowed.next.code == "allow"
-    one = blessed({metric: values[:2] for metric, values in VARYING.items()})
-    steady = judged(one, measured(columns(10, syncs=[6.0] * 10)))
-    assert (steady.why.code, steady.next) == ("open", None)
+    assert said(judged(few, measured(columns(5, syncs=[6.0] * 5)))) == (Outcome.REGRESSED, 5)
+    verdict = judged(few, measured(columns(4, syncs=[6.0] * 4)), AB_PLAN, max_runs=4)
+    assert verdict.next is not None
+    assert (verdict.why.code, verdict.next.code) == ("open", "allow")
 
 
 # -- Processes
@@ -497,9 +484,7 @@ def test_counts_of_ranks_that_are_not_all_known_or_exact(
         ([1.0, 1.0], [3.0, 3.0], None, False),
         ([1.0, 1.0, 1.0], [3.0, 3.0, 3.0], None, True),
         ([1.0, 1.0, 1.0], [3.0, 3.0, 4.0], None, False),
-        ([1.0, 1.0], [3.0, 4.0], [1.0] * 5, True),
         ([1.0, 1.0, 1.0], [3.0, 3.0, 3.0], [1.0, 1.0, 2.0, 1.0, 1.0], False),
-        ([1.0, 1.0, 2.0], [3.0, 3.0, 3.0], [1.0] * 5, False),
         ([1.0, 1.0, 1.0], [3.0, 3.0, 3.0], [None] * 5, True),
     ],
 )
