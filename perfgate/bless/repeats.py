@@ -252,6 +252,5 @@ def _differ(spec: TimeSpec, before: Floats, after: Floats, *, budget: float) -> 
     sums = [SideSums.of(x, np.ones_like(x, dtype=np.bool_)) for x in (before, after)]
     occasions = Occasions(sd=np.asarray(spec.occasion_sd), df=PRIOR_DF, number=1)
     found = with_stored(*sums, prior_sd=spec.prior_sd, occasions=occasions)
-    return bool(
-        abs(found.estimate) > _BUDGETS * beyond and min(found.p_slower, found.p_faster) < _SURELY
-    )
+    p_value = found.p_value(slower=bool(found.estimate > 0))
+    return bool(abs(found.estimate) > _BUDGETS * beyond and p_value < _SURELY)

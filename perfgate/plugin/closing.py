@@ -57,7 +57,6 @@ def close(state: State, session: pytest.Session) -> None:
         skipped=state.skipped,
         skipped_files=state.skipped_files,
         chosen=partial(_was_chosen, state, status),
-        paths=state.choice.paths,
     )
     if state.base is not None:
         closing = closing.but(*_shut_by_base(state, state.base, closing))

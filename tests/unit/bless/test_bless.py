@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import records
-from support.prepared import with_process
+from support.prepared import PreparedLab, with_process
 
 from perfgate.bless import bless as blessing
 from perfgate.bless import holds
@@ -19,7 +19,8 @@ from perfgate.bless.refusals import refuse_unasked
 from perfgate.bless.repeats import repeats
 from perfgate.explain.breakdown import breakdown_of, kept
 from perfgate.gate.expect import Expectation
-from perfgate.gate.forecast import forecast
+from perfgate.gate.plan import forecast
+from perfgate.gate.underway import Underway
 from perfgate.model.baseline import (
     Anchor,
     Baseline,
@@ -569,7 +570,8 @@ def test_blessing_says_what_the_next_gate_will_say(
     ]
     new = bless(records.result(measured=runs))
     expectation = Expectation(workload=records.workload(), machine=records.machine(), baseline=new)
-    (*_, more) = forecast(expectation, Policy(), [], run_s=None)
+    lab = PreparedLab(made=[], by_form={}, machine=records.machine())
+    (*_, more) = forecast(Underway(expectation, lab, Policy()))
     assert f" a gate {say.fact(more)};" in say.fact(holds.costs(new, {}))
 
 
