@@ -278,7 +278,6 @@ TEXT: Final[Rows] = {
     "merge-not-readable": "it cannot be read ({why})",
     "merge-too-large": "it is larger than {largest}",
     "merge-other-format": "it is not of the format that this perfgate reads ({problem:quote})",
-    "merge-twin-keys": "{problem:quote}",
     "merge-of-merged": (
         "{path:quote}: it is of gates that were merged before",
         "Merged are the documents of gates themselves",
@@ -289,36 +288,34 @@ TEXT: Final[Rows] = {
         "",
         "Take both from one gate.",
     ),
-    "merge-too-many": (
-        "{path:quote}: there are more than {most} gates",
-        "",
-        "Merge fewer of them.",
-    ),
     "merge-page-left-out": "the page of the gate in {folder:quote} is left out: {why}",
     "merge-not-as-expected": (
         "{expected:gate|gates} {expected:~was|were} expected, and {found:gate|gates} found: "
         "{gates:list}"
     ),
     "merge-nothing-judged": "no workload was judged, so nothing is known",
-    "merge-gate-judged-nothing": (
-        "{gate}: {file:quote} says that it is open, and no workload was judged"
-    ),
     "merge-gate-twice": "{gate}: one gate is in {folders:list}, and a gate counts once",
     "merge-several-commits": (
         "the gates are of several commits, and a verdict is of one: {gates:list}"
     ),
     "merge-commit-unknown": "{gate}: it does not say at which commit it was measured",
-    "merge-shards-missing": "{n:~shard|shards} {shards:list} {gpu} {n:~is|are} missing",
-    "merge-shards-differ": (
-        (
-            "the {of} shards on {gpu} divided different workloads, and one may have fallen to "
-            "none: not all collected {workloads:list}"
-        ),
-        "",
+    "merge-shards-missing": (
+        "{n:~shard|shards} {shards:list} on {gpu} {n:~is|are} missing",
+        "Shards that divided the same workloads make up a gate",
         (
             "Give all shards the same options, environment and parameters, and skip by a mark what "
             "a file skips by itself."
         ),
+    ),
+    "merge-contradicts-itself": (
+        "{gate}: {file:quote} contradicts itself in whether the gate is open",
+        "",
+        "Gate this anew.",
+    ),
+    "merge-outcome-unlike": (
+        "{gate}: {file:quote} does not hold what its outcome of {workloads:list} is of",
+        "An outcome that opens a gate is of a machine, of runs and of metrics that open it",
+        "Gate this anew.",
     ),
     "merge-shard-of-what": (
         "{gate}: {file:quote} does not say which workloads the shards divided",
@@ -335,24 +332,10 @@ TEXT: Final[Rows] = {
         "Gate this shard anew.",
     ),
     "merge-judged-twice": "{workload} on {gpu}: several gates judged it ({gates:list})",
-    "merge-open-but-failed": "{gate}: it says that it is open, and that pytest ended with {status}",
-    "merge-shut-without-reason": "{gate}: it is shut, and does not say why",
-    "merge-open-but-loosened": (
-        "{file:quote} says that it is open, and that it was loosened without approval"
-    ),
-    "merge-outcome-unlike": "{workload}: {file:quote} says {outcome} where {whys:list}",
-    "merge-no-run": "no run was made",
-    "merge-no-machine": "no machine was read",
-    "merge-no-metric": "no metric was judged",
-    "merge-metric-is": "{metric} is {outcome}",
-    "merge-versions": "Measured by perfgate {versions:list}, merged by {own}",
     "merge-with-changes": "Measured with uncommitted changes: {gates:list}",
-    "merge-settings-differ": (
-        "The gates differ in their settings ({settings:list}); shown are those of {shown}"
-    ),
     "merge-part-chosen": "{gate}: {choice:quote}",
     "merge-without-page": (
-        "Without blessed runs, timelines and history on the page, for there is no {file}: "
+        "Without blessed runs, timelines and history on the page, for want of a {file}: "
         "{gates:list}"
     ),
     "demo-run-damaged": (
