@@ -11,7 +11,6 @@ _REPEATS: Final = (
     "Unchanged repeats are of the blessed code, parameters, machine and counts; the baseline is "
     "as it was"
 )
-_ANEW: Final = 'Bless what is here: perfgate bless {workload:sh} --reason "..."'
 _GO_BACK: Final = (
     "Go back to what is blessed, or calibrate by what is kept of it: perfgate calibrate --kept "
     "{workload:sh}"
@@ -34,10 +33,10 @@ TEXT: Final[Rows] = {
     "bless-inconclusive": (
         "{workload}: the kept result is INCONCLUSIVE: {reason:raw}",
         _SOUND,
-        "{next_step:raw}",
+        "Measure again: pytest --perfgate --perfgate-runs=10 {selector}",
     ),
     "bless-of-outcome": "the kept result is {outcome}: {reason:raw}",
-    "bless-metric-in-some-runs": "{metric} was measured in {having} of {runs:run|runs} ({reason})",
+    "bless-metric-in-some-runs": "{metric} was measured in {having} of {runs:run|runs}",
     "bless-stale": (
         "{workload}: {why}",
         "A baseline must be of the code beside it",
@@ -73,7 +72,6 @@ TEXT: Final[Rows] = {
         ),
     ),
     "bless-regressed": "it REGRESSED: {reason:raw}",
-    "bless-regressed-unexplained": "it REGRESSED",
     "bless-count-rose": "{metric} {reason:raw}",
     "bless-time-rose": (
         "{metric} rises by {change:%} over what is blessed now, its budget is {budget:%}"
@@ -119,15 +117,13 @@ TEXT: Final[Rows] = {
         "Measure it again: pytest --perfgate {selector}",
     ),
     "occasion-not-another": (
-        "{workload}: {why}",
+        "{workload}: what was measured at {at} is of an occasion that is in the baseline",
         (
             "Within {minutes} minutes a GPU is in one state: more runs of it say nothing of other "
             "hours"
         ),
         "Measure it at another time of day: pytest --perfgate {selector}",
     ),
-    "occasion-is-in": "the newest kept result, of {at}, is in the baseline already",
-    "occasion-is-near": "{at} is the same occasion as {near}, which is in the baseline",
     # Why a kept result is no repeat of what is blessed
     "repeat-other-parameters": "of other parameters",
     "repeat-unsound": "{outcome}",
@@ -141,9 +137,6 @@ TEXT: Final[Rows] = {
     "never-an-ab-run": "{why}: there will be no A/B run with it",
     "no-ab-run-no-commit": "It was not measured at a commit, so no gate can run it again",
     "no-ab-run-uncommitted": "It was measured with uncommitted changes, which no commit holds",
-    "no-ab-run-uncommitted-files": (
-        "It was measured with uncommitted changes ({files:list,}), which no commit holds"
-    ),
     "no-ab-run-by-settings": "The settings leave no A/B run",
     "commit-not-on-branch": (
         "Its commit is not on {branch}: after a squash or a rebase no branch will hold it",
@@ -169,13 +162,9 @@ TEXT: Final[Rows] = {
             "auto"
         ),
     ),
-    "costs-counts-only": (
-        "{runs:run|runs} over {occasions:occasion|occasions}, without step_ms: only counts can be "
-        "judged"
-    ),
     "costs-nothing": (
-        "{runs:run|runs} over {occasions:occasion|occasions}, with step times that nothing can be "
-        "compared with"
+        "{runs:run|runs} over {occasions:occasion|occasions}, without step times that something "
+        "can be compared with: only counts can be judged"
     ),
     "costs": (
         "{runs:run|runs} over {occasions:occasion|occasions}: without A/B runs a gate holds "
@@ -208,42 +197,15 @@ TEXT: Final[Rows] = {
         ),
     ),
     "repeats-dropped": (
-        "{n:run|runs} dropped as {n:~an outlier|outliers} of {metric}: {far:list,}",
+        "{n:run|runs} dropped as {n:~an outlier|outliers} of {metric}",
         "Its SDs are of {runs} of the {of} runs",
     ),
-    "distance": "{distance:+%}",
-    "distance-of-step": "{distance:+%} of a step",
     "not-calibrated": "{metric} is not calibrated: it is 0 in some run, or out of all bounds",
     "results-left-out": "Kept results left out: {reasons:list,}",
-    "only-of-its-commit": (
-        "The baseline does not say which files it ran, so kept results count only where they are "
-        "of its commit and nothing was changed in it"
-    ),
-    "only-its-own-runs": (
-        (
-            "The baseline says neither which files it ran nor a commit without changes, so only "
-            "its own runs count"
-        ),
-        "",
-        "Bless it anew to calibrate it.",
-    ),
     "calibrate-nothing-gated": (
         "{workload}: the baseline holds no time with a budget of which an SD could be shown",
         "Counts are exact and need no calibration",
         "See what it holds: perfgate show {workload:sh}",
-    ),
-    "calibrate-other-parameters": (
-        "{workload}: its parameters have changed since it was blessed ({changes:list,})",
-        _REPEATS,
-        _ANEW,
-    ),
-    "calibrate-code-unknown": (
-        (
-            "{workload}: the baseline does not say which files it ran, and this is not its commit, "
-            "unchanged"
-        ),
-        _REPEATS,
-        _ANEW,
     ),
     "calibrate-code-changed": (
         "{workload}: {files:list} changed since it was blessed",
