@@ -17,7 +17,7 @@ from typing import Final, assert_never
 
 from benchmarks.series.lessons import NO_DIFFERENCE, VARIANTS, Lesson, Series
 from benchmarks.series.recording import RecordedRun, RecordedVariant, Recording
-from perfgate.explain.shown import of_counts, pace_notes
+from perfgate.explain.shown import of_counts, start_notes
 from perfgate.judge.evidence import Evidence
 from perfgate.judge.judge import judge
 from perfgate.judge.looks import AB_PLAN
@@ -217,7 +217,7 @@ def verdict_of(reference: RecordedVariant, candidate: RecordedVariant) -> Verdic
     policy = Policy(max_runs=2 * len(pairs), budgets=candidate.workload.budgets)
     evidence = Evidence(workload=candidate.workload.id, pairs=pairs)
     verdict = judge(evidence, policy, Stage.AB_RUN)
-    notes = (*of_counts(verdict), *verdict.notes, *pace_notes(runs))
+    notes = (*of_counts(verdict), *verdict.notes, *start_notes(runs))
     return verdict.model_copy(update={"notes": notes})
 
 

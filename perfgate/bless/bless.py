@@ -22,7 +22,7 @@ from perfgate.bless.refusals import (
 from perfgate.bless.repeats import by_occasion, occasion_of, plainly_differ, why_no_repeat
 from perfgate.explain import sides
 from perfgate.explain.breakdown import breakdown_of, kept
-from perfgate.explain.shown import pace_notes
+from perfgate.explain.shown import start_notes
 from perfgate.judge.evidence import Evidence
 from perfgate.judge.hold import COARSEST, too_coarse
 from perfgate.judge.judge import judge
@@ -188,7 +188,7 @@ def worth_knowing(
     `newest` is the last result that it is of, `not_on` the default branch where that does not hold
     its commit.
     """
-    found = pace_notes(newest.runs)
+    found = start_notes(newest.runs)
     if (why := why_no_ab_run(baseline)) is not None:
         return (note("never-an-ab-run", why=why), *found)
     return (*([] if not_on is None else [note("commit-not-on-branch", branch=not_on)]), *found)

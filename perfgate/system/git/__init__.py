@@ -31,7 +31,6 @@ from perfgate.system.git.files import (
     content_digest,
     ignored,
     is_same_repository,
-    is_tracked,
     prefix,
     tracked_files,
 )
@@ -51,7 +50,6 @@ __all__ = [
     "is_branch",
     "is_same_repository",
     "is_shallow",
-    "is_tracked",
     "merge_base",
     "obtain",
     "prefix",

@@ -68,15 +68,6 @@ def is_same_repository(one: Path, other: Path, *, env: Env = None) -> bool:
     return len(set(first)) == 1
 
 
-def is_tracked(root: Path, path: Path, *, env: Env = None) -> bool:
-    """Whether the repository around `root` tracks a file, or anything in a folder.
-
-    Raises:
-        RepositoryUnreadable: no git, no repository, or git refuses; a path outside the repository.
-    """
-    return bool(ask(root, env, "ls-files", "-z", "--cached", "--", f":(literal){path}"))
-
-
 def ignored(root: Path, paths: Collection[str], *, env: Env = None) -> set[str]:
     """Return those of some paths, relative to `root` or absolute, that git ignores; what it tracks
     is none of them.
