@@ -72,16 +72,6 @@ class Baselines:
             raise BaselineMissing("baseline-not-there", path=self.disk.shown(path))
         return baseline
 
-    def own(self, path: Path) -> Baseline:
-        """Return the baseline in a file that bears the name of its workload.
-
-        Raises:
-            BaselineMissing: there is no such file.
-            BaselineUnreadable: the file is not a whole, unchanged baseline, or is that of another
-            workload.
-        """
-        return self._own(path, self.read(path))
-
     def parse(self, content: bytes, path: Path) -> Baseline:
         """Return the baseline in what such a file once held; `path` is what messages call it, and
         tells the workload.
@@ -213,10 +203,10 @@ class Baselines:
                 )
         except BaselineUnreadable as error:
             found = error
-        if name is None:
-            name = (
-                found.workload if isinstance(found, Baseline) else path.name.removesuffix(".json")
-            )
+        if isinstance(found, Baseline):
+            name = found.workload
+        elif name is None:
+            name = path.name.removesuffix(".json")
         return ListedBaseline(slug=slug, workload=name, path=path, found=found)
 
     def _slug_folders(self) -> tuple[Path, ...]:

@@ -50,8 +50,7 @@ def read_history(
         found = None if left.content is None else _parsed(store, left)
         line.add(found, left)
     for slug in {*lines, *store.baselines.other_machines(workload)}:
-        path = store.baselines.path(slug, workload)
-        lines.setdefault(slug, _Line(metric)).add(_own(store, path), None)
+        lines.setdefault(slug, _Line(metric)).add(_here(store, slug, workload), None)
     shallow = git.is_shallow(root, env=env)
     if not lines:
         raise _never(workload, store, shallow=shallow)
@@ -96,12 +95,10 @@ def _parsed(store: Store, left: git.FileVersion) -> Baseline | Note:
         return noted(error)
 
 
-def _own(store: Store, path: Path) -> Baseline | Note | None:
+def _here(store: Store, slug: str, workload: str) -> Baseline | Note | None:
     """What lies in the working tree: a baseline, why it cannot be read, or None."""
     try:
-        return store.baselines.own(path)
-    except BaselineMissing:
-        return None
+        return store.baselines.load(slug, workload)
     except BaselineUnreadable as error:
         return noted(error)
 

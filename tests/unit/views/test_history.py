@@ -197,8 +197,8 @@ def test_what_a_merge_dropped_is_no_row(scene: Scene) -> None:
     ("text", "code"),
     [
         ("", "baseline-broken"),
-        ('{"format": 9}', "baseline-newer-format"),
-        ("{}", "baseline-no-json-object"),
+        ('{"format": 9}', "baseline-other-format"),
+        ("{}", "baseline-other-format"),
         ("version https://git-lfs.github.com/spec/v1\noid sha256:ab\n", "baseline-lfs-pointer"),
     ],
 )
