@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from statistics import median
@@ -183,8 +182,6 @@ def wait_until_idle(
     run_id: str = "",
     library: NvmlLibrary = NVML,
     processes: ProcessTable | None = None,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
 ) -> Note | None:
     """Wait for the GPUs to have no compute process but this one and those of a run, if there are
     any yet, and next to no load.
@@ -205,17 +202,17 @@ def wait_until_idle(
         if isinstance(nvml, NoDriver):
             return note("gpu-gone", gpu=gpus[0].uuid, why=nvml.reason)
         devices = [nvml.device(gpu.uuid) for gpu in gpus]
-        deadline = clock() + patience_s
+        deadline = time.monotonic() + patience_s
         while True:
             found = [
                 _what_keeps_busy(device, nvml.read(device), table, joins=bool(run_id))
                 for device in devices
             ]
             busy = next((one for one in found if one is not None), None)
-            left_s = deadline - clock()
+            left_s = deadline - time.monotonic()
             if busy is None or left_s <= 0:
                 return busy
-            sleep(min(INTERVAL_S, left_s))
+            time.sleep(min(INTERVAL_S, left_s))
 
 
 def _what_keeps_busy(
@@ -291,31 +288,18 @@ def _events(awake: Sequence[Reading]) -> list[tuple[Gravity, Note]]:
                 else note("gpu-clock-event", event=event.name, met=met, samples=len(asked))
             )
             found.append((event.gravity, said))
-    known = sum(event.bit for event in CLOCK_EVENTS)
-    return found + [
-        (Gravity.NOTED, note("gpu-clock-event-unknown", bits=f"{bits:#x}"))
-        for bits in sorted({bits & ~known for bits in asked} - {0})
-    ]
+    return found
 
 
 def _information(watched: _Watched) -> list[Note]:
     readings = [reading for _, reading in watched.taken]
     if not readings:
         return [note("gpu-no-sample")]
-    found: list[Note] = []
-    refusals = Counter(refusal for reading in readings for refusal in reading.refused.items())
-    for (sensor, why), count in refusals.items():
-        often = (
-            None
-            if count == len(readings)
-            else note("sensor-unread-now-and-then", count=count, samples=len(readings))
-        )
-        blind = BLIND_TO.get(sensor)
-        found.append(note("sensor-unread", sensor=sensor.value, often=often, why=why, blind=blind))
-    if watched.neighbours.holds_gpu_itself:
-        found.append(note("gpu-held-by-gate"))
-    if servants := watched.neighbours.servants:
-        found.append(note("gpu-through-mps", servants=tuple(sorted(servants))))
+    refusals = dict.fromkeys(refusal for reading in readings for refusal in reading.refused.items())
+    found = [
+        note("sensor-unread", sensor=sensor.value, why=why, blind=BLIND_TO.get(sensor))
+        for sensor, why in refusals
+    ]
     if not watched.has_ours and not any(sensor is Sensor.PROCESSES for sensor, _ in refusals):
         found.append(note("gpu-no-process-listed"))
     return found
