@@ -47,6 +47,7 @@ class Store:
 
     def __init__(self, root: Path, baselines: str) -> None:
         """Take the project's root and, relative to it, the folder of the baselines."""
+        self.root = root
         disk = Disk(root)
         self.baselines = Baselines(disk, root / baselines)
         self.results = Results(disk, root / ".perfgate" / "results")

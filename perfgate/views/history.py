@@ -5,6 +5,7 @@ A file's history is that of its path: a renamed folder or workload begins a new 
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from glob import escape
@@ -24,18 +25,12 @@ _Left = tuple[git.FileVersion | None, Baseline | Note | None]
 
 
 def read_history(
-    root: Path,
-    baselines: str,
-    workload: str,
-    metric: Metric,
-    *,
-    env: Mapping[str, str] | None = None,
+    store: Store, workload: str, metric: Metric, *, env: Mapping[str, str] | None = None
 ) -> History:
     """Return the baselines of a workload that led to what is checked out, and to what lies there.
 
     Args:
-        root: the project's root.
-        baselines: the folder of the baselines, relative to the root.
+        store: of the project.
         workload: its id.
         metric: what the changes are of.
         env: the environment for git; by default that of the process.
@@ -45,8 +40,8 @@ def read_history(
         RepositoryUnreadable: git cannot say.
         BaselineUnreadable: the folder of the baselines cannot be listed.
     """
-    store = Store(root, baselines)
-    pattern = PurePosixPath(escape(baselines)) / "*" / f"{escape(file_name(workload))}.json"
+    root, folder = store.root, os.path.relpath(store.baselines.folder, store.root)
+    pattern = PurePosixPath(escape(folder)) / "*" / f"{escape(file_name(workload))}.json"
     left: defaultdict[str, list[_Left]] = defaultdict(list)
     for one in git.file_versions(root, pattern.as_posix(), env=env):
         left[PurePosixPath(one.path).parent.name].append((one, _parsed(store, one)))
