@@ -26,12 +26,9 @@ class ListedBaseline:
     hold it."""
     path: Path
     found: Baseline | BaselineUnreadable
-
-    @property
-    def source(self) -> str | None:
-        """The file that declared the workload, from the project's root; None where that is not
-        known."""
-        return self.found.source if isinstance(self.found, Baseline) else None
+    source: str | None
+    """The file that declared the workload, from the project's root; None where that is not
+    known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,11 +200,12 @@ class Baselines:
                 )
         except BaselineUnreadable as error:
             found = error
+        source = None
         if isinstance(found, Baseline):
-            name = found.workload
+            name, source = found.workload, found.source
         elif name is None:
             name = path.name.removesuffix(".json")
-        return ListedBaseline(slug=slug, workload=name, path=path, found=found)
+        return ListedBaseline(slug=slug, workload=name, path=path, found=found, source=source)
 
     def _slug_folders(self) -> tuple[Path, ...]:
         return tuple(

@@ -15,13 +15,13 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from perfgate.model.baseline import RESULT_FORMAT, Result
+from perfgate.model.baseline import Result
 from perfgate.model.errors import ResultMissing, ResultUnreadable
 from perfgate.model.note import note
 from perfgate.model.record import LARGEST_RESULT
 from perfgate.model.verdict import Verdict
 from perfgate.store.disk import Disk, bytes_of, file_name, workload_of
-from perfgate.store.sealed import NotJson, first_complaint, format_of, parsed
+from perfgate.store.sealed import NotJson, first_complaint, parsed
 
 KEPT_RESULTS: Final = 20
 """Kept results per workload and machine: four for each of the five occasions that a good baseline
@@ -142,13 +142,7 @@ class Results:
         """
         named = self.disk.shown(path)
         try:
-            content = parsed(raw)
-            number = format_of(content)
-            if number is not None and number > RESULT_FORMAT:
-                raise ResultUnreadable(
-                    "result-newer-format", path=named, number=number, newest=RESULT_FORMAT
-                )
-            return Result.model_validate(content)
+            return Result.model_validate(parsed(raw))
         except ValidationError as error:
             why = first_complaint(error)
             raise ResultUnreadable("result-does-not-fit", path=named, why=why) from error

@@ -101,8 +101,8 @@ def opened(raw: bytes, *, path: str, workload: str | None) -> Baseline:
         content = parsed(raw)
     except NotJson as error:
         raise BaselineUnreadable("baseline-broken", **named, why=error.why) from error
-    number = format_of(content)
-    if number is None or not 1 <= number <= BASELINE_FORMAT:
+    number = content.get("format")
+    if not isinstance(number, int) or not 1 <= number <= BASELINE_FORMAT:
         raise BaselineUnreadable(
             "baseline-other-format", **named, number=str(number), newest=BASELINE_FORMAT
         )
@@ -163,12 +163,6 @@ def _without_twins(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
             raise NotJson("json-key-twice", key=repr(key[:LONGEST_KEY]))
         found[key] = value
     return found
-
-
-def format_of(content: Mapping[str, object]) -> int | None:
-    """The number of the format that a file says it has."""
-    number = content.get("format")
-    return number if isinstance(number, int) and not isinstance(number, bool) else None
 
 
 def first_complaint(error: ValidationError) -> str:

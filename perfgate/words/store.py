@@ -87,13 +87,12 @@ TEXT: Final[Rows] = {
     "result-not-there": ("{path:raw}: there is no such file", "", _MEASURE),
     "result-vanished": ("{path:raw}: the file was listed and is gone", "", _MEASURE),
     "result-not-readable": ("{path:raw}: it cannot be read ({strerror})", "", _MEASURE),
-    "result-newer-format": (
-        "{path:raw}: the kept result has format {number}",
-        "This perfgate reads formats 1 to {newest}",
-        "Upgrade perfgate, or measure again with this one: pytest --perfgate",
-    ),
     "result-broken": ("{path:raw}: the kept result is broken: {why:raw}", "", _MEASURE),
-    "result-does-not-fit": ("{path:raw}: the kept result does not fit: {why:raw}", "", _MEASURE),
+    "result-does-not-fit": (
+        "{path:raw}: the kept result does not fit: {why:raw}",
+        "",
+        "Measure again with this perfgate: pytest --perfgate",
+    ),
     "results-not-listed": (
         "{path:raw}: what is kept there cannot be listed ({strerror})",
         "",

@@ -87,7 +87,6 @@ LONG["runs"][2]["wall_s"] = "long"
     ("content", "code", "fields"),
     [
         ("", "result-broken", {"why": note("json-empty")}),
-        ('{"format": 3}', "result-newer-format", {"number": 3, "newest": 2}),
         (
             json.dumps(LONG),
             "result-does-not-fit",
@@ -97,7 +96,7 @@ LONG["runs"][2]["wall_s"] = "long"
             },
         ),
     ],
-    ids=["empty", "newer", "a text for a number"],
+    ids=["empty", "a text for a number"],
 )
 def test_what_is_no_whole_result_is_refused(
     store: Store,
