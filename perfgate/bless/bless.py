@@ -19,7 +19,7 @@ from perfgate.bless.refusals import (
     refuse_unsound,
     selector,
 )
-from perfgate.bless.repeats import by_occasion, occasion_of, plainly_differ, why_no_repeat
+from perfgate.bless.repeats import occasion_of, plainly_differ, together, why_no_repeat
 from perfgate.explain import sides
 from perfgate.explain.breakdown import breakdown_of, kept
 from perfgate.explain.shown import start_notes
@@ -154,7 +154,7 @@ def add_occasion(result: Result, baseline: Baseline | None, added: Blessing) -> 
             "occasion-of-no-baseline", workload=result.workload.id, gpu=result.machine.gpu_name
         )
     refuse_no_occasion(baseline, result)
-    occasion = occasion_of([result], added)
+    occasion = occasion_of(result, added)
     older = sorted(baseline.occasions, key=lambda one: one.measured_at)
     while older and sum(len(one.runs) for one in (*older, occasion)) > MOST_RUNS:
         older = older[1:]
@@ -208,7 +208,6 @@ def is_alike(baseline: Baseline, result: Result) -> bool:
 def _baseline(joined: Sequence[Result], blessing: Blessing) -> Baseline:
     """What results make, the newest first, of which the rest is taken."""
     newest, workload = joined[0], joined[0].workload
-    together = by_occasion(joined, at=lambda result: result.measured_at)
     in_project = not PurePath(workload.source).is_absolute()
     return Baseline(
         workload=workload.id,
@@ -216,7 +215,7 @@ def _baseline(joined: Sequence[Result], blessing: Blessing) -> Baseline:
         parameters=workload.comparable_parameters(),
         has_options=workload.options is not None,
         machine=newest.machine,
-        occasions=tuple(map(occasion_of, together)),
+        occasions=together(map(occasion_of, joined)),
         blessing=blessing,
         code=code_digest(newest.code),
         code_files=code_files(newest.code),

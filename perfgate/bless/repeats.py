@@ -4,10 +4,10 @@ another speed: pure."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, TypeVar
+from typing import Final
 
 import numpy as np
 
@@ -36,8 +36,6 @@ _DIGITS: Final = 6
 _SURELY: Final = 0.0005
 _BUDGETS: Final = 2
 """The level and the size of a difference in speed that leave no doubt."""
-
-_Timed = TypeVar("_Timed")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,41 +70,37 @@ def repeats(baseline: Baseline, results: Sequence[Result]) -> Repeats:
             left_out.append(why)
         elif not is_in(baseline, result):
             added.append(result)
-    every = (*baseline.occasions, *(occasion_of([result]) for result in added))
-    together = by_occasion(every, at=lambda occasion: occasion.measured_at)
     return Repeats(
-        occasions=tuple(
-            Occasion(
-                measured_at=of[0].measured_at, runs=tuple(run for one in of for run in one.runs)
-            )
-            for of in together
-        ),
+        occasions=together((*baseline.occasions, *map(occasion_of, added))),
         results=len(added),
         regressed=sum(one.verdict.outcome is Outcome.REGRESSED for one in added),
         left_out=tuple(left_out),
     )
 
 
-def by_occasion(timed: Iterable[_Timed], *, at: Callable[[_Timed], datetime]) -> list[list[_Timed]]:
-    """Put together what was measured within 15 minutes of one another, oldest first."""
-    found: list[list[_Timed]] = []
-    for one in sorted(timed, key=at):
-        if found and at(one) - at(found[-1][-1]) < SAME_OCCASION:
-            found[-1].append(one)
+def together(occasions: Iterable[Occasion]) -> tuple[Occasion, ...]:
+    """Make one occasion of those within 15 minutes of one another; oldest first."""
+    found: list[Occasion] = []
+    before: datetime | None = None
+    for one in sorted(occasions, key=lambda occasion: occasion.measured_at):
+        if before is not None and one.measured_at - before < SAME_OCCASION:
+            first = found.pop()
+            whole = {"measured_at": first.measured_at, "runs": (*first.runs, *one.runs)}
+            found.append(one.model_copy(update=whole))
         else:
-            found.append([one])
-    return found
+            found.append(one)
+        before = one.measured_at
+    return tuple(found)
 
 
-def occasion_of(results: Sequence[Result], added: Blessing | None = None) -> Occasion:
-    """The occasion that results are, which were measured together, oldest first."""
-    last = results[-1]
+def occasion_of(result: Result, added: Blessing | None = None) -> Occasion:
+    """The occasion that a result is."""
     return Occasion(
-        measured_at=results[0].measured_at,
-        commit=last.commit,
-        runs=tuple(BlessedRun.of(run) for result in results for run in result.runs),
-        gpus=tuple(gpu.uuid for gpu in last.machine.gpus),
-        environment=last.environment,
+        measured_at=result.measured_at,
+        commit=result.commit,
+        runs=tuple(map(BlessedRun.of, result.runs)),
+        gpus=tuple(gpu.uuid for gpu in result.machine.gpus),
+        environment=result.environment,
         added=added,
     )
 
