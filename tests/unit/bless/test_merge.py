@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -473,21 +472,6 @@ def test_page_data_of_another_gate_is_left_out_and_its_document_counts(
     ((only,), unread) = find_gates([folder])
     assert (only.document, only.page) == (document, None)
     assert codes_of(unread) == [("merge-page-left-out", "merge-page-of-another-gate")]
-
-
-@pytest.mark.parametrize(
-    "when", ["2026-01-01T00:00:00", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:00-12:00"]
-)
-@pytest.mark.parametrize("of_run", [True, False])
-def test_moments_without_a_zone_or_beyond_the_calendar_are_refused(
-    tmp_path: Path, when: str, *, of_run: bool
-) -> None:
-    held = json.loads(document_text(gate("b", judged("lstm"))))
-    (held["workloads"][0]["runs"][0] if of_run else held)["started_at"] = when
-    (tmp_path / "perfgate.json").write_text(json.dumps(held), encoding="utf-8")
-    listed, unread = find_gates([tmp_path])
-    assert listed == ()
-    assert codes_of(unread) == [("merge-document-unreadable", "merge-other-format")]
 
 
 def test_a_folder_that_is_a_link_is_not_followed_into_and_not_passed_over(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from perfgate.model.baseline import Result
 from perfgate.model.errors import ResultMissing, ResultUnreadable, StoreFailed
 from perfgate.model.note import note
 from perfgate.store import Store
-from perfgate.words import say
 
 
 def kept(store: Store, result: Result, *, slug: str = SLUG) -> Path:
@@ -113,23 +112,6 @@ def test_what_is_no_whole_result_is_refused(
     assert str(caught.value) == snapshot
 
 
-def test_what_another_perfgate_noted_of_a_run_is_shown_by_its_code(
-    store: Store, tmp_path: Path
-) -> None:
-    content = json.loads(records.result().model_dump_json())
-    said = {"code": "of-another-perfgate", "severity": "invalid"}
-    gpu = {"uuid": "x", "samples": 1, "throttled": [said], "information": [said]}
-    content["runs"][1] |= {"notes": [said], "conditions": {"gpus": [gpu]}}
-    process = content["runs"][1]["processes"][0]
-    process |= {"notes": [said], "absent": {"nccl_ms": said}}
-    (tmp_path / "result.json").write_text(json.dumps(content))
-    run = store.results.load(tmp_path).runs[1]
-    (found,) = run.processes
-    noted = (*run.notes, *found.notes, *found.absent.values())
-    assert [*map(say.fact, noted)] == ["of-another-perfgate"] * 3
-    assert [*map(say.fact, run.conditions.invalid)] == ["GPU x was throttled (of-another-perfgate)"]
-
-
 def test_a_folder_in_its_place_is_no_result_and_without_one_there_is_none(
     store: Store, tmp_path: Path, snapshot: SnapshotAssertion
 ) -> None:
@@ -196,7 +178,3 @@ def test_a_full_disk_is_reported(store: Store, monkeypatch: pytest.MonkeyPatch) 
         store.results.save(result, folder)
     assert caught.value.code == "disk-failed"
     assert list(folder.iterdir()) == []
-    monkeypatch.setattr(Path, "mkdir", failing(errno.ENOSPC))
-    with pytest.raises(StoreFailed) as unmade:
-        store.results.new_folder("mlp", SLUG, at=records.NOON)
-    assert (unmade.value.code, unmade.value.fields["path"]) == ("disk-failed", ".perfgate")
