@@ -31,7 +31,6 @@ from perfgate.model.errors import CalibrationRefused
 from perfgate.model.history import CalibratedTime, Calibration
 from perfgate.model.metric import Basis, Metric, TimeSpec
 from perfgate.model.note import Note, note
-from perfgate.model.outcome import Outcome
 
 
 def calibrate(
@@ -152,9 +151,7 @@ def _notes(
     unreadable: int,
 ) -> Iterator[Note]:
     occasions = len(found.occasions)
-    if occasions == 1:
-        yield note("one-occasion", wanted=WANTED_OCCASIONS)
-    elif occasions < WANTED_OCCASIONS:
+    if occasions < WANTED_OCCASIONS:
         yield note("few-occasions", occasions=occasions, wanted=WANTED_OCCASIONS)
     if found.regressed:
         yield note("repeats-regressed", n=found.regressed)
@@ -199,12 +196,8 @@ def refuse_fresh(baseline: Baseline, fresh: Result | None) -> None:
     """
     if fresh is None:
         raise CalibrationRefused("calibrate-no-result", workload=baseline.workload)
-    why = why_no_repeat(baseline, fresh)
-    if why is None:
-        return
-    unsound = fresh.verdict.outcome in (Outcome.INVALID, Outcome.NOT_MEASURED)
-    code = "calibrate-unsound" if unsound else "calibrate-no-repeat"
-    raise CalibrationRefused(code, workload=baseline.workload, why=why)
+    if (why := why_no_repeat(baseline, fresh)) is not None:
+        raise CalibrationRefused("calibrate-no-repeat", workload=baseline.workload, why=why)
 
 
 def _nothing_to_calibrate(baseline: Baseline) -> CalibrationRefused:

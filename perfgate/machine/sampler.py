@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from statistics import median
@@ -13,10 +13,11 @@ from types import TracebackType
 from typing import Self
 
 from perfgate.machine.nvml import (
-    CLOCK_EVENTS,
+    IDLE,
+    LIMITS,
     NVML,
+    THROTTLING,
     Device,
-    Gravity,
     NoDriver,
     Nvml,
     NvmlLibrary,
@@ -230,24 +231,19 @@ def _what_keeps_busy(
 
 
 def _summarise(watched: _Watched, counted: Sequence[Reading]) -> GpuCondition:
-    idle = sum(event.bit for event in CLOCK_EVENTS if event.gravity is Gravity.IDLE)
-    awake = [reading for reading in counted if not (reading.clock_events or 0) & idle]
+    awake = [reading for reading in counted if not (reading.clock_events or 0) & IDLE]
     working = _working(counted, awake, watched.max_clock_mhz)
     clocks = [reading.sm_clock_mhz for reading in working if reading.sm_clock_mhz is not None]
     powers = [reading.power_w for reading in working if reading.power_w is not None]
     degrees = [reading.temperature_c for reading in counted if reading.temperature_c is not None]
-    events = _events(awake)
     return GpuCondition(
         uuid=watched.gpu.uuid,
         samples=len(counted),
         sm_clock_mhz=float(median(clocks)) if clocks else None,
         temperature_c=float(max(degrees)) if degrees else None,
         power_w=round(median(powers), 1) if powers else None,
-        throttled=tuple(one for gravity, one in events if gravity is Gravity.INVALIDATES),
-        information=(
-            *(one for gravity, one in events if gravity is Gravity.NOTED),
-            *_information(watched),
-        ),
+        throttled=tuple(_met(THROTTLING, awake)),
+        information=(*_met(LIMITS, awake), *_information(watched)),
         neighbours=watched.neighbours.neighbours(),
     )
 
@@ -274,21 +270,15 @@ def _working(
     return ()
 
 
-def _events(awake: Sequence[Reading]) -> list[tuple[Gravity, Note]]:
-    """Return each clock event met, with the number of samples it was met in, in the order of their
-    bits."""
+def _met(reasons: Mapping[int, str], awake: Sequence[Reading]) -> Iterator[Note]:
+    """Each of some clock event reasons that was met, with the number of samples it was met in."""
     asked = [reading.clock_events for reading in awake if reading.clock_events is not None]
-    found: list[tuple[Gravity, Note]] = []
-    for event in CLOCK_EVENTS:
-        met = sum(1 for bits in asked if bits & event.bit)
-        if met and event.gravity is not Gravity.IDLE:
-            said = (
-                note("gpu-power-cap", met=met, samples=len(asked))
-                if event.name == POWER_CAP
-                else note("gpu-clock-event", event=event.name, met=met, samples=len(asked))
-            )
-            found.append((event.gravity, said))
-    return found
+    for bit, name in reasons.items():
+        if met := sum(1 for bits in asked if bits & bit):
+            if name == POWER_CAP:
+                yield note("gpu-power-cap", met=met, samples=len(asked))
+            else:
+                yield note("gpu-clock-event", event=name, met=met, samples=len(asked))
 
 
 def _information(watched: _Watched) -> list[Note]:

@@ -177,14 +177,6 @@ TEXT: Final[Rows] = {
     "repeat-unreadable": "that cannot be read",
     "of-results": "{n} {why}",
     # What to know of a calibration
-    "one-occasion": (
-        (
-            "All runs are of one occasion, so the SD between occasions is the default, which "
-            "nobody measured here"
-        ),
-        "",
-        "Run this again at other times of day: {wanted} occasions are wanted.",
-    ),
     "few-occasions": (
         "{occasions} of the {wanted} occasions wanted: run this again at other times of day, and "
         "the default weighs less in the SD between occasions"
@@ -220,12 +212,7 @@ TEXT: Final[Rows] = {
     "calibrate-no-repeat": (
         "{workload}: what was measured just now is {why}, and no repeat of what is blessed",
         _REPEATS,
-        _GO_BACK,
-    ),
-    "calibrate-unsound": (
-        "{workload}: what was measured just now is {why}, and no repeat of what is blessed",
-        _REPEATS,
-        "See its verdict above for the cause, then run again.",
+        f"See its verdict above. {_GO_BACK}",
     ),
     # Merged gates
     "merge-no-gate": "{folder}: there is no {file} in it, nor below it",
