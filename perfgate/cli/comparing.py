@@ -43,7 +43,7 @@ from perfgate.views.explain import (
     of_result,
     rules_on,
 )
-from perfgate.views.ncu.tool import find_ncu
+from perfgate.views.ncu.command import find_ncu
 from perfgate.views.probing import MOST_KERNELS, Candidates, probe
 from perfgate.words import escape, say
 

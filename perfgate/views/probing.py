@@ -28,9 +28,9 @@ from perfgate.model.errors import CaptureUnreadable, StoreFailed
 from perfgate.model.note import Note, note
 from perfgate.model.workload import Workload
 from perfgate.profilers.nsys.export.ranges import kernel_symbols
+from perfgate.profilers.nsys.tool import Tool
 from perfgate.views.explain import Subject
 from perfgate.views.ncu.launch import NOT_SEEN, Probing
-from perfgate.views.ncu.tool import NcuTool
 
 MOST_KERNELS: Final = 3
 """How many are looked at unless somebody asks for more: each is a run of its own on either side."""
@@ -51,7 +51,7 @@ class Candidates:
 
 def probe(
     context: RunContext,
-    tool: NcuTool,
+    tool: Tool,
     workload: Workload,
     of: Candidates,
     *,

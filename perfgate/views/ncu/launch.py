@@ -25,6 +25,7 @@ from perfgate.model.note import Note, note, noted
 from perfgate.model.order import Ending
 from perfgate.model.workload import CaptureMode, Workload
 from perfgate.profilers.nsys.command import without_profiler
+from perfgate.profilers.nsys.tool import Tool
 from perfgate.system import git
 from perfgate.system.process import Listening, run_process
 from perfgate.views.ncu.command import (
@@ -35,7 +36,6 @@ from perfgate.views.ncu.command import (
     trouble,
 )
 from perfgate.views.ncu.reading import read_launches
-from perfgate.views.ncu.tool import NcuTool
 
 FEWEST_STEPS: Final = 2
 """Measured steps of a run: loops that take their batches ahead of a step come to a second one."""
@@ -49,7 +49,7 @@ NO_SYMBOL: Final = note("kernel-symbol-unknown")
 class Probing:
     """A workload that is run for one kernel after another."""
 
-    tool: NcuTool
+    tool: Tool
     workload: Workload
     symbols: Mapping[str, str]
     """Mangled names, by what a baseline keeps of a name."""
