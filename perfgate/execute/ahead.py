@@ -140,23 +140,8 @@ class Batch(Iterator[Measured]):
         busy: Callable[[str], Note | None] = lambda _mark: None,
         then: Callable[[], None] = lambda: None,
     ) -> None:
-        self._mark, self._busy, self._then = uuid4().hex, busy, then
-        self._held, self._runs = ExitStack(), list[_Held]()
-        self._refused: RunFailed | None = None
-        self._measured = self._measure()
-        try:
-            for one in wanted:
-                self._runs.append(self._held.enter_context(_holding(one, form, self._mark)))
-            for one_side, other_side in pairwise(self._runs):
-                one_side.pair_with(other_side)
-            self._pool = self._held.enter_context(_pool(self._runs))
-            for run in self._runs:
-                run.ran = self._pool.submit(run.one.run, on_tick=run.tick)
-        except PerfgateError as refused:
-            self._refused = RunFailed(len(self._runs), refused)
-        except BaseException:
-            self.close()
-            raise
+        self._made = _made(wanted, form, busy, then)
+        next(self._made)  # all are started
 
     def __next__(self) -> Measured:
         """What the next of them measured.
@@ -164,42 +149,62 @@ class Batch(Iterator[Measured]):
         Raises:
             RunFailed: one of them came to nothing; the others have been ended.
         """
-        return next(self._measured)
+        made = next(self._made)
+        assert made is not None
+        return made
 
     def close(self) -> None:
         """End those that are not through."""
-        self._measured.close()
-        self._held.close()
+        self._made.close()
 
-    def _measure(self) -> Generator[Measured]:
-        with self._held:
-            if self._refused is not None:
-                raise self._refused
-            runs, began = self._runs, time.monotonic()
+
+def _made(
+    wanted: Sequence[Wanted],
+    form: Form,
+    busy: Callable[[str], Note | None],
+    then: Callable[[], None],
+) -> Generator[Measured | None]:
+    """Start runs, and say so by None; then what each measured."""
+    mark, runs = uuid4().hex, list[_Held]()
+    with ExitStack() as held:
+        refused: PerfgateError | None = None
+        try:
+            for one in wanted:
+                runs.append(held.enter_context(_holding(one, form, mark)))
+            for one_side, other_side in pairwise(runs):
+                one_side.pair_with(other_side)
+            pool = held.enter_context(_pool(runs))
             for run in runs:
-                run.time()
-            for run in runs:
-                run.wait_for(READY, runs)
-            busy = self._busy(self._mark)
-            context = runs[0].one.context
-            with Sampler(context.machine.gpus, run_id=self._mark, joins=True) as sampler:
-                _take_windows(runs)
-            for run in runs:
-                run.say(DONE)
-            read = [
-                self._pool.submit(_read, run, conditions_of(context, sampler, run.turn), busy)
-                for run in runs
-            ]
-            self._then()
-            ended = began
-            for number, measured in enumerate(read):
-                try:
-                    made, read_at = measured.result()
-                except PerfgateError as failed:
-                    raise RunFailed(number, failed) from failed
-                ended = max(ended, read_at)
-                share_s = (ended - began) / len(runs)  # what follows took is not theirs
-                yield replace(made, run=made.run.model_copy(update={"wall_s": share_s}))
+                run.ran = pool.submit(run.one.run, on_tick=run.tick)
+        except PerfgateError as error:
+            refused = error
+        yield None
+        if refused is not None:
+            raise RunFailed(len(runs), refused)
+        began = time.monotonic()
+        for run in runs:
+            run.time()
+        for run in runs:
+            run.wait_for(READY, runs)
+        was_busy, context = busy(mark), runs[0].one.context
+        with Sampler(context.machine.gpus, run_id=mark, joins=True) as sampler:
+            _take_windows(runs)
+        for run in runs:
+            run.say(DONE)
+        read = [
+            pool.submit(_read, run, conditions_of(context, sampler, run.turn), was_busy)
+            for run in runs
+        ]
+        then()
+        ended = began
+        for number, measured in enumerate(read):
+            try:
+                made, read_at = measured.result()
+            except PerfgateError as failed:
+                raise RunFailed(number, failed) from failed
+            ended = max(ended, read_at)
+            share_s = (ended - began) / len(runs)  # what follows took is not theirs
+            yield replace(made, run=made.run.model_copy(update={"wall_s": share_s}))
 
 
 def _read(run: _Held, conditions: Conditions, busy: Note | None) -> tuple[Measured, float]:

@@ -4,7 +4,6 @@ nsys takes a capture."""
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -47,18 +46,14 @@ def worker_command(
     """
     if workload.command is not None:
         return workload.command
-    options = (*starting_options_of(pytest_options), *pytest_options)
     return (
         python,
         *(("-P",) if is_pinned else ()),
-        # As the gate's own interpreter was started; what the environment says of it, the worker
-        # inherits.
-        *((f"-{'O' * sys.flags.optimize}",) if sys.flags.optimize else ()),
         "-m",
         "pytest",
         f"--perfgate-worker={order}",
         f"{workload.nodeid}",
-        *(() if "no:capture" in options else ("--capture=no",)),
+        "--capture=no",
         # The worker's side of the plugin prints what a log needs: the workload's own lines, and a
         # traceback.
         "-qq",
@@ -67,10 +62,9 @@ def worker_command(
         "--tb=short",
         "-p",
         "no:cacheprovider",
-        # What a mark expects is of the gate's own item. It is an option of a plugin that may be
-        # switched off.
-        *(() if "no:skipping" in options else ("--runxfail",)),
-        *options,
+        "--runxfail",  # what a mark expects is of the gate's own item
+        *starting_options_of(pytest_options),
+        *pytest_options,
         "--override-ini=addopts=",
     )
 

@@ -44,8 +44,7 @@ class RunEnd:
     def see(self) -> tuple[Note, ...]:
         """Where to look: its log, what it was not given, the last lines of its output."""
         tail = "\n".join(self.outcome.tail)
-        missed = [name for name in self.withheld if re.search(rf"\b{re.escape(name)}\b", tail)]
-        names = tuple(missed or self.withheld)
+        names = tuple(self.withheld)
         return (
             note("see-log", log=str(self.log)),
             *((note("variables-withheld", names=names),) if names else ()),

@@ -267,7 +267,7 @@ class OneRun:
             begins=None if self.blocks is None else self.blocks.begins,
             folder=self.folder.name,
             notes=(
-                *self._notes(workload, processes, captures, worker_report),
+                *self._notes(workload, processes, captures),
                 *(() if busy is None else (note("busy-before", Severity.INVALID, why=busy),)),
             ),
         )
@@ -297,7 +297,6 @@ class OneRun:
         workload: Workload,
         processes: tuple[ProcessSample, ...],
         captures: Sequence[OfCapture],
-        report: WorkerReport | None,
     ) -> tuple[Note, ...]:
         """All that is known besides the numbers, each once, what makes the run INVALID first."""
         found = [
@@ -305,10 +304,6 @@ class OneRun:
             *(one for capture in captures for one in capture.notes),
             *(one for process in processes for one in process.notes),
         ]
-        core = None if self.blocks is None else self.blocks.core
-        if core is not None and report is not None and report.core != core:
-            # Its times are as good as any, only less steady.
-            found.append(note("core-left", Severity.WARN, core=core))
         once = [one for place, one in enumerate(found) if one not in found[:place]]
         return tuple(sorted(once, key=lambda one: one.severity is not Severity.INVALID))
 

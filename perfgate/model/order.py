@@ -120,7 +120,5 @@ class WorkerReport(Record):
     """`torch.cuda.nvtx` or `nvtx`: what drew the step ranges."""
     captured_by: str | None = None
     """`torch`, `libcuda`, or None where no CUDA profiler API exists."""
-    core: int | None = None
-    """The one core that it was ordered to, if it still kept to that after its last step."""
     needs: Needs | None = None
     """None where the loop did not come to its end."""

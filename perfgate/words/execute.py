@@ -271,7 +271,6 @@ _RUNS: Final[Rows] = {
         "whether the warm-up was long enough is not shown: that takes {fewest} measured steps or "
         "more, and {steps} were asked for"
     ),
-    "core-left": "its process left core {core}, where the A/B run had put it",
     "code-changed": "the workload's code changed meanwhile, in {paths:list}",
     "busy-before": "before it started, {why}",
 }

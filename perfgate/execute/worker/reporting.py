@@ -43,7 +43,6 @@ def report(
         nvtx=nvtx_version(),
         marked_by=steps.marked_by,
         captured_by=steps.captured_by,
-        core=steps.kept_core,
         needs=steps.needs,
     )
     _write(Path(order.worker_report), worker_report)

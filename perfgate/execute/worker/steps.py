@@ -108,8 +108,6 @@ class MeasuredSteps:
         self.captured_by: str | None = None
         self.needs: Needs | None = None
         """What it took of the machine."""
-        self.kept_core: int | None = None
-        """The core that it was ordered to, if it was still there after its last step."""
 
     def __len__(self) -> int:
         """Warm-up and measured turns together.
@@ -245,7 +243,7 @@ class MeasuredSteps:
                 if pinned is not None:
                     # Neither has a step to take any more: what both still have to do they need not
                     # do on one core.
-                    self.kept_core = pinned.core if pinned.let_go() else None
+                    pinned.let_go()
             finally:
                 capture.stop()
             self.needs = needs_of(self._find_torch(), has_gpu=capture.name is not None, cores=cores)

@@ -38,7 +38,6 @@ from perfgate.model.order import Ending, WorkerReport
 from perfgate.model.sample import Form
 from perfgate.model.settings import Settings
 from perfgate.model.workload import Workload
-from perfgate.model.workload_file import read_workload_file
 from perfgate.plugin.progress import Progress
 from perfgate.profilers.nsys.tool import NsysTool, NsysVersion
 
@@ -576,31 +575,11 @@ def test_the_other_commit_must_be_what_was_blessed(tmp_path: Path, form: Form) -
             assert len(list(lab.pairs(form, 1))) == 1
 
 
-def checkout(folder: Path, **files: str) -> Worktree:
+def checkout(folder: Path) -> Worktree:
     root = folder / "checkout"
     root.mkdir(exist_ok=True)
-    for name, text in files.items():
-        (root / name).write_text(text)
     origin = folder / "project"
     return Worktree(top=root, root=root, commit=SHA, origin=origin, origin_top=origin)
-
-
-def test_a_command_that_was_blessed_with_other_words_than_its_commit_has(tmp_path: Path) -> None:
-    declared = "command: [python, s.py, '{}']\nstep: step\nsteps: 12\n"
-    project = tmp_path / "project"
-    project.mkdir()
-    (project / "mlp.yaml").write_text(declared.format(2))
-    workload = read_workload_file(project / "mlp.yaml", root=project, settings=Settings())
-    for number in (1, 2):
-        of = Prepared(tmp_path, at(Commit(sha=SHA), code=code_digest(records.CODE)))
-        of.tree = checkout(tmp_path, **{"mlp.yaml": declared.format(number)})
-        of.left = [measured(), measured()]
-        if number == 1:
-            with pytest.raises(CodeUnproven) as caught:
-                list(of.of(workload).pairs(Form.PAIR, 1))
-            assert caught.value.code == "command-not-as-blessed"
-        else:
-            assert len(list(of.of(workload).pairs(Form.PAIR, 1))) == 1
 
 
 @pytest.mark.parametrize("form", [Form.PAIR, Form.BLOCK, Form.ALONE])

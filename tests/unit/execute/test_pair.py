@@ -119,7 +119,7 @@ class InPlaceOfNsys:
 
 
 def ends_well(_tick: Tick) -> WorkerReport:
-    return worker_report(Ending.FINISHED).model_copy(update={"core": 3})
+    return worker_report(Ending.FINISHED)
 
 
 def raises(_tick: Tick) -> WorkerReport:
