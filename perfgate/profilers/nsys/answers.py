@@ -191,7 +191,7 @@ def run_quietly(
             timeout_s=timeout_s,
             listening=Listening(
                 on_line=lambda line: lines.append(line) if not PROGRESS.match(line) else None,
-                on_tick=on_tick,
+                on_tick=on_tick or (lambda: None),
                 clean=Cleaner(tool.env).clean,
             ),
         )
