@@ -38,7 +38,7 @@ from perfgate.execute.run import (
 from perfgate.execute.script_hold import DONE, READY, TURN
 from perfgate.machine import Sampler, Span
 from perfgate.machine.processes import Marked, ProcessTable
-from perfgate.model.errors import ConfigInvalid, PerfgateError, WorkloadFailed
+from perfgate.model.errors import PerfgateError, WorkloadFailed
 from perfgate.model.machine import Conditions
 from perfgate.model.note import Note, note
 from perfgate.model.order import RUN_COOKIE, Blocks
@@ -82,12 +82,7 @@ def in_blocks(
 
     Either may take twice its time limit, for it waits for the other; None leaves them where they
     may run.
-
-    Raises:
-        ConfigInvalid: the workload is a command, which nobody can stop between its steps.
     """
-    if sides[0].workload.form == "command":
-        raise ConfigInvalid("command-in-blocks", workload=sides[0].workload.id)
     there, here = sides
 
     def side(one: Wanted, other: Wanted, *, begins: bool) -> Wanted:

@@ -181,11 +181,6 @@ _FAILURES: Final[Rows] = {
     ),
     "killed-gate-ended": "Ended what a killed gate had left running: {processes:list}",
     "killed-gate-removed": "Removed the unfinished captures of {runs:run|runs} of a killed gate",
-    "command-in-blocks": (
-        "{workload}: it is a command, so it cannot take turns with another commit step by step",
-        "Only in the loop of a decorated workload can perfgate wait between steps",
-        "Run the two one after the other, or write the loop as a function under @workload.",
-    ),
 }
 """How a run ended, and what is left of it."""
 

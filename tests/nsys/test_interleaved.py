@@ -30,7 +30,7 @@ from perfgate.execute.context import RunContext, at_commit
 from perfgate.execute.run import Measured
 from perfgate.execute.worker.steps import SETTLING_TURNS
 from perfgate.model.baseline import code_digest
-from perfgate.model.errors import CodeUnproven, PerfgateError, WorkloadFailed, WorkloadTimedOut
+from perfgate.model.errors import PerfgateError, WorkloadFailed, WorkloadTimedOut
 from perfgate.model.note import Note, note
 from perfgate.model.order import RUN_COOKIE, WorkerReport
 from perfgate.model.workload import (
@@ -66,14 +66,13 @@ def loop(steps):
         cores.append(sorted(os.sched_getaffinity(0)))
     noted = {"word": core.WORD, "spans": spans, "cores": cores}
     noted |= {"after": sorted(os.sched_getaffinity(0))}
-    noted |= {"threads": os.environ.get("OMP_NUM_THREADS"), "others": core.OTHERS}
+    noted |= {"threads": os.environ.get("OMP_NUM_THREADS")}
     folder = pathlib.Path(os.environ["SPANS"])
     (folder / core.WORD).write_text(json.dumps(noted))
 """
 CORE_OF = """\
 import os, pathlib, signal, sys, time
 WORD = {word!r}
-OTHERS = []
 
 def before():
     {before}
@@ -101,8 +100,6 @@ class Noted:
     """Where it might run after the loop."""
     threads: str | None
     """OMP_NUM_THREADS, as it saw it."""
-    others: list[list[int]]
-    """What it noted of other threads and processes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,33 +252,6 @@ def test_without_a_core_both_stay_where_they_may_run(stage: Stage) -> None:
     assert old.threads == new.threads == os.environ.get("OMP_NUM_THREADS")
 
 
-OTHERS = """\
-    import subprocess, threading
-    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    child.thread = None
-    def run():
-        child.thread = threading.get_native_id()
-        while not child.stdin.closed:
-            time.sleep(0.001)
-    threading.Thread(target=run, daemon=True).start()
-    globals()["child"] = child
-"""
-NOTE = "OTHERS.append([len(os.sched_getaffinity(other)) for other in (child.pid, child.thread)])"
-
-
-def test_threads_and_children_from_before_the_loop_come_along(stage: Stage) -> None:
-    stage.commit("old")
-    stage.commit(
-        "new",
-        before=f"pass\n{OTHERS}",
-        work=f"{NOTE}\n    if turn == {WARMUP + 3}: child.communicate(b'')",
-    )
-    stage.pair(steps=4)
-    alone, both = [1, 1], [len(CORES)] * 2
-    free = WARMUP - SETTLING_TURNS
-    assert stage.noted("new").others == [both] * free + [alone] * (SETTLING_TURNS + 4)
-
-
 def test_a_number_of_threads_that_the_user_has_set_is_left(stage: Stage) -> None:
     stage.commit("old")
     stage.commit("new")
@@ -377,23 +347,6 @@ def test_a_core_that_is_not_there_is_reported(stage: Stage) -> None:
     error = failure(stage, core=1023)
     cause = error.error if isinstance(error, ReferenceFailed) else error
     assert why(cause) == "not-pinned"
-
-
-def test_code_from_the_project_itself_is_found_out_in_a_pair_too(
-    stage: Stage, tmp_path: Path
-) -> None:
-    stage.commit(
-        "old",
-        before=(
-            f"sys.path.insert(0, {str(tmp_path / 'project')!r}); sys.modules.pop('proj'); "
-            f"import proj"
-        ),
-    )
-    stage.commit("new")
-    error = failure(stage)
-    assert isinstance(error, ReferenceFailed)
-    assert isinstance(error.error, CodeUnproven)
-    assert error.error.code == "code-from-elsewhere"
 
 
 def test_ctrl_c_ends_both_sides(stage: Stage) -> None:

@@ -89,15 +89,6 @@ def test_children_and_their_children_are_pinned_and_let_go(affinity: set[int]) -
         child.communicate("\n")
 
 
-def test_who_has_left_the_core_is_not_sent_back(affinity: set[int]) -> None:
-    if len(affinity) == 1:
-        pytest.skip("this process may run on one core only")
-    pinned = Pinned(max(affinity))
-    os.sched_setaffinity(0, {min(affinity)})
-    pinned.let_go()
-    assert os.sched_getaffinity(0) == {min(affinity)}
-
-
 class NotedPin:
     """A stand-in for `Pinned` that notes what is asked of it."""
 

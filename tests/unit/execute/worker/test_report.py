@@ -51,12 +51,3 @@ def test_a_process_that_the_workload_forked_has_no_say_in_it(
     list(loop)
     report(order, steps, Ending.FINISHED)
     assert (worker_report_of(order).ending, worker_report_of(order).turns) == (Ending.FINISHED, 5)
-
-
-def test_telling_closes_what_the_loop_left_open(order: Order, calls: list[str]) -> None:
-    steps = made(calls)
-    held = iter(steps)
-    next(held)
-    report(order, steps, Ending.RAISED)
-    assert calls == [WARM, "pop"]
-    assert worker_report_of(order).turns == 1

@@ -3,7 +3,6 @@ it may be left."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from types import ModuleType
 
@@ -150,20 +149,6 @@ def test_a_loop_that_does_not_come_back_from_the_last_turn_is_reported_how(
     with pytest.raises(StepsMisused) as misused:
         steps.check()
     assert misused.value.why.code == "steps-last-not-ended"
-
-
-def test_steps_first_with_data_for_every_turn_is_right(calls: list[str]) -> None:
-    steps = made(calls)
-    for _ in zip(steps, range(5), strict=False):
-        pass
-    steps.check()
-    assert calls[-len(CLOSING) :] == CLOSING
-
-
-def test_a_copy_of_what_holds_the_steps_holds_the_same_loop(calls: list[str]) -> None:
-    steps = made(calls)
-    assert copy.copy(steps) is steps
-    assert copy.deepcopy([steps])[0] is steps
 
 
 def test_an_exception_in_the_loop_closes_range_and_capture_and_is_the_one_raised(
