@@ -9,7 +9,7 @@ from support import records
 from support.runs import command, context_of
 
 from perfgate.execute.run import ordered
-from perfgate.model.order import Ending, Order, WorkerReport
+from perfgate.model.order import RUN_COOKIE, Ending, Order, WorkerReport
 from perfgate.model.workload import Workload
 
 
@@ -74,6 +74,12 @@ def test_what_runs_in_the_project_logs_what_it_loads(
         assert ("PERFGATE_IMPORT_LOG_SIGTERM" in one.spec.env) == is_command
         assert (imports / "sitecustomize.py").is_file()
     assert not imports.exists()
+
+
+def test_a_run_bears_the_mark_of_its_gate_as_well(tmp_path: Path) -> None:
+    context = context_of(tmp_path, {RUN_COOKIE: "of-a-job"})
+    with ordered(context, records.workload(), tmp_path / "run", run_id="r") as one:
+        assert one.spec.env[RUN_COOKIE] == "of-a-job:r"
 
 
 @pytest.mark.parametrize(

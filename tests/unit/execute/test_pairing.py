@@ -147,13 +147,6 @@ UNEQUAL = 1.5
     ("reference", "candidate"),
     [
         pytest.param(side([1.0] * 9, begins=None), side([UNEQUAL] * 9, begins=None), id="no turns"),
-        pytest.param(
-            side([1.0] * 9, begins=True), side([UNEQUAL] * 9, begins=True), id="both began"
-        ),
-        pytest.param(
-            side([], begins=True), side([UNEQUAL] * 9, begins=False), id="no blocks there"
-        ),
-        pytest.param(side([1.0] * 9, begins=True), side([], begins=False), id="no blocks here"),
         pytest.param(side([1.0] * 2, begins=True), side([UNEQUAL] * 3, begins=False), id="too few"),
         pytest.param(
             side([0.0] * 9, begins=True),
@@ -169,16 +162,6 @@ UNEQUAL = 1.5
             side([5e-324] * 9, begins=True, gaps=False),
             side([1e300] * 9, begins=False),
             id="worlds apart",
-        ),
-        pytest.param(
-            side([1.0] * 9, begins=True).model_copy(update={"processes": ()}),
-            side([UNEQUAL] * 9, begins=False),
-            id="no process",
-        ),
-        pytest.param(
-            side([1.0] * 9, begins=True),
-            side([UNEQUAL] * 9, begins=False, values={}),
-            id="nothing measured",
         ),
     ],
 )

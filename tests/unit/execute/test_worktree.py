@@ -15,7 +15,6 @@ from support.repository import Repository
 from perfgate.execute.worktree import Worktree, remove_abandoned, set_up, worktree
 from perfgate.model.errors import PerfgateError, RevisionMissing, WorktreeFailed
 from perfgate.model.note import note
-from perfgate.system import git
 from perfgate.system.files import UNDERWAY
 
 
@@ -93,11 +92,6 @@ def test_a_commit_that_a_shallow_clone_lacks_is_missing(
     assert not (clone / ".perfgate").exists()
 
 
-def test_a_file_in_the_way_is_refused(repository: Repository) -> None:
-    (repository.root / ".perfgate").write_text("")
-    assert refusal(repository).code == "checkout-not-written"
-
-
 # Made ready
 
 
@@ -154,23 +148,6 @@ def test_whatever_ends_the_block_the_worktree_goes(
 
     with pytest.raises(kind):
         work()
-    assert repository.left == []
-
-
-def test_an_interrupt_while_it_is_made_leaves_nothing(
-    repository: Repository, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    added = git.add_worktree
-
-    def interrupted(root: Path, folder: Path, commit: str, *, env: dict[str, str]) -> None:
-        added(root, folder, commit, env=env)
-        repository.git("worktree", "lock", "--reason=initializing", str(folder))
-        (folder / ".git").unlink()
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(git, "add_worktree", interrupted)
-    with pytest.raises(KeyboardInterrupt), checked_out(repository):
-        pass
     assert repository.left == []
 
 
