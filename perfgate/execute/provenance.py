@@ -27,7 +27,6 @@ import shlex
 import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -38,6 +37,7 @@ from perfgate.execute.places import KEPT, PACKAGE, Place, PlaceKind, Places
 from perfgate.execute.worktree import Worktree
 from perfgate.model.baseline import ALL_TRACKED, code_files
 from perfgate.model.errors import CodeStale, CodeUnproven, RepositoryUnreadable, StoreFailed
+from perfgate.model.record import Record
 from perfgate.model.workload import Workload
 from perfgate.system import git
 from perfgate.system.files import files_below
@@ -52,30 +52,22 @@ _BY_CONTENT: Final = re.compile(
 Inductor)."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ImportLog:
+class ImportLog(Record):
     """What one Python process said at its end that it loaded."""
 
     pid: int
     prefixes: tuple[str, ...] = ()
     """Where its interpreter and environment are."""
-    files: tuple[str, ...] = ()
+    files: tuple[str, ...]
     """Of its modules, and what it executed by a path."""
 
 
 def read_import_logs(folder: Path) -> tuple[ImportLog, ...]:
     """Read what the processes of a run left in a folder; half of a log is none."""
     found = []
-    for file in sorted(file for file in folder.glob("*.json") if file.is_file()):
-        with suppress(OSError, ValueError, TypeError, KeyError):
-            log = json.loads(file.read_text(encoding="utf-8"))
-            found.append(
-                ImportLog(
-                    pid=int(log["pid"]),
-                    prefixes=tuple(log["prefixes"]),
-                    files=tuple(log["files"]),
-                )
-            )
+    for file in sorted(folder.glob("*.json")):
+        with suppress(OSError, ValueError):
+            found.append(ImportLog.model_validate_json(file.read_bytes()))
     return tuple(found)
 
 

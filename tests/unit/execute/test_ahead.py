@@ -12,7 +12,7 @@ from perfgate.execute.run import OtherSideEnded, Ran
 from perfgate.model.errors import WorkloadFailed
 
 
-def ended(*errors: Exception | str | None) -> list[_Held]:
+def ended(*errors: Exception | str | None) -> list[list[_Held]]:
     """Runs that have ended with an error, or well (None), or still run."""
     runs: list[_Held] = []
     for error in errors:
@@ -24,8 +24,8 @@ def ended(*errors: Exception | str | None) -> list[_Held]:
         run.ran = ran
         runs.append(run)
     for number, run in enumerate(runs):
-        run.partner = runs[number ^ 1]
-    return runs
+        run.number = number
+    return [runs[:2], runs[2:]]
 
 
 def failed(name: str) -> WorkloadFailed:
