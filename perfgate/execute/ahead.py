@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
@@ -165,7 +165,16 @@ def _made(
         refused: PerfgateError | None = None
         try:
             for number, one in enumerate(wanted):
-                runs.append(held.enter_context(_holding(one, form, mark, number)))
+                order = ordered(
+                    one.context,
+                    one.workload,
+                    one.folder,
+                    run_id=f"{mark}:{uuid4().hex}",
+                    form=form,
+                    blocks=one.blocks,
+                )
+                run = _Held(held.enter_context(order), number)
+                runs.append(held.enter_context(closing(run)))
             pool = held.enter_context(_pool(runs))
             for run in runs:
                 run.ran = pool.submit(run.one.run, on_tick=run.tick)
@@ -312,7 +321,8 @@ class _Held:
 
     def __init__(self, one: OneRun, number: int) -> None:
         assert one.hold is not None
-        self.one = one
+        # What counts is what it works for; `tick` looks after that.
+        self.one = replace(one, spec=replace(one.spec, timeout_s=math.inf))
         self.number = number
         """Of those that are started together, from 0."""
         self.ran: Future[Ran] | None = None
@@ -407,26 +417,6 @@ class _Held:
             worked_s = self._worked_s + time.monotonic() - self._since
             if worked_s > self.one.workload.timeout_s:
                 raise OutOfTime
-
-
-@contextmanager
-def _holding(wanted: Wanted, form: Form, batch: str, number: int) -> Iterator[_Held]:
-    """One run of a batch, with its folder, for as long as the block lasts."""
-    made = ordered(
-        wanted.context,
-        wanted.workload,
-        wanted.folder,
-        run_id=f"{batch}:{uuid4().hex}",
-        form=form,
-        blocks=wanted.blocks,
-    )
-    with made as one:
-        # What counts is what it works for; `tick` looks after that.
-        held = _Held(replace(one, spec=replace(one.spec, timeout_s=math.inf)), number)
-        try:
-            yield held
-        finally:
-            held.close()
 
 
 @contextmanager
