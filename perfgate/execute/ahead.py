@@ -32,7 +32,6 @@ from perfgate.execute.run import (
     OneRun,
     OtherSideEnded,
     Ran,
-    conditions_of,
     ordered,
 )
 from perfgate.execute.script_hold import DONE, READY, TURN
@@ -188,15 +187,12 @@ def _made(
             run.time()
         for run in runs:
             run.wait_for(READY, turns)
-        was_busy, context = busy(mark), runs[0].one.context
-        with Sampler(context.machine.gpus, run_id=mark, joins=True) as sampler:
+        was_busy, gpus = busy(mark), runs[0].one.context.machine.gpus
+        with Sampler(gpus, run_id=mark, joins=True) as sampler:
             _take_windows(turns)
         for run in runs:
             run.say(DONE)
-        read = [
-            pool.submit(_read, run, conditions_of(context, sampler, run.turn), was_busy)
-            for run in runs
-        ]
+        read = [pool.submit(run.measured, sampler.conditions(run.turn), was_busy) for run in runs]
         then()
         ended = began
         for number, measured in enumerate(read):
@@ -207,11 +203,6 @@ def _made(
             ended = max(ended, read_at)
             share_s = (ended - began) / len(runs)  # what follows took is not theirs
             yield replace(made, run=made.run.model_copy(update={"wall_s": share_s}))
-
-
-def _read(run: _Held, conditions: Conditions, busy: Note | None) -> tuple[Measured, float]:
-    """What a run measured, and when that was known."""
-    return run.measured(conditions, busy), time.monotonic()
 
 
 def _turns_of(runs: Sequence[_Held]) -> list[list[_Held]]:
@@ -384,8 +375,8 @@ class _Held:
         else:
             time.sleep(patience_s)  # it ends
 
-    def measured(self, conditions: Conditions, busy: Note | None) -> Measured:
-        """What it measured, once it has ended.
+    def measured(self, conditions: Conditions, busy: Note | None) -> tuple[Measured, float]:
+        """What it measured, once it has ended, and when that was known.
 
         Raises:
             PerfgateError: it failed, or it is a script whose steps were not held.
@@ -396,7 +387,7 @@ class _Held:
         took_steps = [process.pid for process in made.run.processes]
         if self.one.workload.form == "command" and took_steps != [held_process(self.one.folder)]:
             raise self.failed(note("script-not-held"))
-        return made
+        return made, time.monotonic()
 
     def failed(self, why: Note) -> RunFailed:
         """What is said of one that may have measured next to others."""

@@ -222,17 +222,17 @@ class _Side:
     def _installed_in(self, site: Path) -> frozenset[str]:
         """The files that installing the project, of either side, has put into a folder."""
         if site not in self._installed:
-            self._installed[site] = frozenset(self._look_in(site))
-        return self._installed[site]
-
-    def _look_in(self, site: Path) -> Iterator[str]:
-        for info in site.glob("*.dist-info"):
-            origin = _origin_of(info)
-            is_ours = origin is not None and any(origin.is_relative_to(top) for top in self._trees)
-            if is_ours or (origin is None and _normal(info.name.partition("-")[0]) in self._names):
+            files = list[str]()
+            for info in site.glob("*.dist-info"):
+                origin, name = _origin_of(info), _normal(info.name.partition("-")[0])
+                is_ours = name in self._names
+                if origin is not None:
+                    is_ours = any(origin.is_relative_to(tree) for tree in self._trees)
                 with suppress(OSError):
-                    record = (info / "RECORD").read_text("utf-8", "replace")
-                    yield from (line.rsplit(",", 2)[0].strip('"') for line in record.splitlines())
+                    text = (info / "RECORD").read_text("utf-8", "replace") if is_ours else ""
+                    files += (line.rsplit(",", 2)[0].strip('"') for line in text.splitlines())
+            self._installed[site] = frozenset(files)
+        return self._installed[site]
 
     @cached_property
     def tracked(self) -> frozenset[Path]:

@@ -44,12 +44,11 @@ from perfgate.execute.folder import (
     keep_log,
     make_folder,
     read_worker_report,
-    remove_fifos,
 )
 from perfgate.execute.provenance import ImportLog, code_of_run, read_import_logs
 from perfgate.execute.script_hold import FIFOS
 from perfgate.execute.side_environment import declared_there, workload_there
-from perfgate.machine import RankWatch, Sampler, Span
+from perfgate.machine import RankWatch, Sampler
 from perfgate.model.errors import StepsNotFound, WorkloadFailed
 from perfgate.model.machine import Conditions, tuning
 from perfgate.model.note import Note, Severity, note
@@ -103,13 +102,7 @@ def measure_run(
     with ordered(context, workload, folder, run_id=run_id) as one:
         with Sampler(context.machine.gpus, run_id=run_id) as sampler:
             ran = one.run()
-        return one.measured(ran, conditions_of(context, sampler), busy)
-
-
-def conditions_of(context: RunContext, sampler: Sampler, during: Span | None = None) -> Conditions:
-    """What the machine went through while it was sampled, or within a span of that; of one without
-    a GPU there is nothing to say."""
-    return sampler.conditions(during) if context.machine.gpus else Conditions()
+        return one.measured(ran, sampler.conditions(), busy)
 
 
 class OtherSideEnded(Exception):
@@ -393,7 +386,4 @@ def ordered(
                 form=form if blocks is None else Form.BLOCK,
             )
         finally:
-            if context.keep_captures:
-                remove_fifos(folder)
-            else:
-                clear(folder)
+            clear(folder, keep_captures=context.keep_captures)
