@@ -36,7 +36,7 @@ from perfgate.execute.context import RunContext
 from perfgate.execute.places import KEPT, PACKAGE, Place, PlaceKind, Places
 from perfgate.execute.worktree import Worktree
 from perfgate.model.baseline import ALL_TRACKED, code_files
-from perfgate.model.errors import CodeStale, CodeUnproven, RepositoryUnreadable, StoreFailed
+from perfgate.model.errors import CodeStale, CodeUnproven, RepositoryUnreadable
 from perfgate.model.record import Record
 from perfgate.model.workload import Workload
 from perfgate.system import git
@@ -310,21 +310,19 @@ def _is_built_in(tree: Worktree, file: Path) -> bool:
 
 
 def code_now(paths: Mapping[str, str], root: Path, *, baselines: str) -> dict[str, str]:
-    """SHA-256 by path of the same files as they are now; a file that is gone is left out.
+    """SHA-256 by path of the same files as they are now; one that is gone, or cannot be read, is
+    left out.
 
     Args:
         paths: of which files.
         root: the project's root.
         baselines: the folder of the baselines, from there, of which nothing is code.
-
-    Raises:
-        StoreFailed: one of them cannot be read.
     """
     found = {ALL_TRACKED: _all_tracked(root, baselines)} if ALL_TRACKED in paths else {}
-    try:
-        return found | {path: _digest(root / path) for path in paths if (root / path).is_file()}
-    except OSError as error:
-        raise StoreFailed("code-unreadable", file=error.filename, why=error.strerror) from error
+    for path in paths:
+        with suppress(OSError):
+            found[path] = _digest(root / path)
+    return found
 
 
 def is_as_blessed(context: RunContext, code: Mapping[str, str], blessed: Mapping[str, str]) -> bool:

@@ -83,11 +83,6 @@ _CODE: Final[Rows] = {
             "again (pip install .), or let PYTHONPATH lead to this working tree."
         ),
     ),
-    "code-unreadable": (
-        "{file:quote} cannot be read ({why}), so nobody knows whether it is what was measured",
-        "",
-        "Let this user read it.",
-    ),
 }
 
 _FAILURES: Final[Rows] = {
@@ -135,11 +130,6 @@ _FAILURES: Final[Rows] = {
             "Run it again, for nsys hangs now and then on a busy machine. For a capture that "
             "takes it so long, measure fewer steps or raise timeout_s. {see:sentences}"
         ),
-    ),
-    "disk-full-in-run": (
-        "{workload}: {why}",
-        "",
-        "Free some space, and run again. {see:sentences}",
     ),
     "window-without-steps": (
         (
@@ -190,10 +180,6 @@ _WHY: Final[Rows] = {
     "process-left": (
         "its process ended with exit status 0 before the workload had returned (by os._exit, or "
         "os.exec)"
-    ),
-    "workload-not-in-process": (
-        "its process found no workload of this name (what an installed plugin's option adds to "
-        "names, as pytest-repeat's --count does, stays with the gate)"
     ),
     "failed-after-loop": "its loop came to its end, and then: {what}",
     "raised": "it raised {what:quote}",
@@ -272,11 +258,6 @@ _RUNS: Final[Rows] = {
 """What a run that was measured shows of itself."""
 
 _CHECKOUTS: Final[Rows] = {
-    "commit-without-root": (
-        "commit {commit} has no folder {folder:quote}, where the project's root is today",
-        "",
-        "Name a younger commit in --perfgate-against, or bless one that has it.",
-    ),
     "setup-not-started": (
         "ab_setup cannot be started at commit {commit}: {why}",
         "It makes a fresh checkout of that commit ready to run",

@@ -116,7 +116,6 @@ def ended(
     """What came of a run, one that did well by default."""
     return ProfileOutcome(
         nsys_hung=nsys_hung,
-        disk_was_full=disk_was_full,
         captures=captures,
         exit_status=exit_status,
         signal=signal,
