@@ -84,24 +84,25 @@ def given_environment(context: RunContext, workload: Workload, imports: Path) ->
     started without that being activated. A PATH of the workload's own is left as it is.
     """
     given = {**context.env, **workload.env}
-    if workload.form == "command" and "PATH" not in workload.env:
+    is_command, tree = workload.form == "command", context.tree
+    has_own = tree is not None and context.settings.ab_python is not None
+    if tree is not None:
+        given = environment_there(
+            given,
+            tree,
+            declared=workload.env,
+            is_command=is_command,
+            has_own_python=has_own,
+        )
+    else:
+        paths = (str(imports), given.get("PYTHONPATH", ""))
+        given["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+    if has_own or (is_command and "PATH" not in workload.env):
         programs = str(Path(context.python).parent)
         given["PATH"] = os.pathsep.join((programs, given.get("PATH", os.defpath)))
-    if context.tree is None:
-        inherited = [given["PYTHONPATH"]] if given.get("PYTHONPATH") else []
-        given["PYTHONPATH"] = os.pathsep.join((str(imports), *inherited))
-        given[FOLDER] = str(imports)
-        if workload.form == "command":
-            given[ON_SIGTERM] = "1"  # a launcher may end its processes by a signal
-        return given
-    has_own = context.settings.ab_python is not None
-    return environment_there(
-        given,
-        context.tree,
-        workload=workload,
-        imports=imports,
-        python=Path(context.python) if has_own else None,
-    )
+    if is_command:
+        given[ON_SIGTERM] = "1"  # a launcher may end its processes by a signal
+    return {**given, FOLDER: str(imports)}
 
 
 def process_environment(
