@@ -14,7 +14,7 @@ from pathlib import Path
 
 from perfgate.execute.ahead import Batch, RunFailed, Wanted, in_blocks
 from perfgate.execute.context import RunContext
-from perfgate.execute.lab import NOT_MEASURED_BY, SHOWN_SHA, Asked, Pair, blessed_at
+from perfgate.execute.lab import SHOWN_SHA, Asked, Pair, blessed_at
 from perfgate.execute.laboratory import Laboratory
 from perfgate.execute.plan import (
     PlannedRun,
@@ -30,6 +30,7 @@ from perfgate.execute.run import TRIES, Measured
 from perfgate.model.baseline import Baseline, BlessedRun, code_digest
 from perfgate.model.errors import (
     CodeUnproven,
+    NotMeasured,
     NsysCrashed,
     PerfgateError,
     WorkloadFailed,
@@ -349,7 +350,7 @@ class FreshLab:
                 turns=self._workload.warmup + steps,
                 turns_alone=self._workload.warmup + alone,
             )
-        if not job.is_reference or not isinstance(failed, NOT_MEASURED_BY):
+        if not job.is_reference or not isinstance(failed, NotMeasured):
             return failed
         return WorktreeFailed(
             "side-does-not-run",

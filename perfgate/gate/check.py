@@ -39,7 +39,7 @@ def check(
                                    hold; then pairs or blocks of its commit; else stored runs
     against another commit         pairs or blocks
     ```
-    Errors of `NOT_MEASURED_BY` become the outcome NOT_MEASURED.
+    Errors of `NotMeasured` become the outcome NOT_MEASURED.
     """
     underway = Underway(expected=expected, policy=policy, lab=lab, affords=affords)
     lab.prepare(*_opening(underway, against=against))
