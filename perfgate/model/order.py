@@ -116,9 +116,5 @@ class WorkerReport(Record):
     torch: str | None = None
     cuda: str | None = None
     nvtx: str | None = None
-    marked_by: str | None = None
-    """`torch.cuda.nvtx` or `nvtx`: what drew the step ranges."""
-    captured_by: str | None = None
-    """`torch`, `libcuda`, or None where no CUDA profiler API exists."""
     needs: Needs | None = None
     """None where the loop did not come to its end."""

@@ -187,8 +187,6 @@ def test_what_a_workload_does_after_its_window_is_not_measured(
     assert (process.steps, process.step_ranges) in [(5, None), (5, 5)]
     assert process.window_ms < 400
     assert made.run.invalid == ()
-    rows = [row for one in made.reports for row in one.nvtx_sum if row.range.strip(":") == "step"]
-    assert [row.count for row in rows] == [5]
 
 
 def test_one_that_dies_while_it_is_held_ends_the_others(

@@ -41,8 +41,6 @@ def report(
         torch=None if torch_version is None else str(torch_version),
         cuda=getattr(getattr(torch, "version", None), "cuda", None),
         nvtx=nvtx_version(),
-        marked_by=steps.marked_by,
-        captured_by=steps.captured_by,
         needs=steps.needs,
     )
     _write(Path(order.worker_report), worker_report)

@@ -104,7 +104,6 @@ class MeasuredSteps:
         """Turns of the loop begun so far, warm-up included."""
         self.finished = False
         """Whether the loop ran to the end."""
-        self.marked_by: str | None = None
         self.captured_by: str | None = None
         self.needs: Needs | None = None
         """What it took of the machine."""
@@ -198,7 +197,6 @@ class MeasuredSteps:
         try:
             torch = self._find_torch()
             marker = choose_marker(torch=torch, nvtx=self._find_nvtx(), profiled=self._profiled)
-            self.marked_by = marker.name
             if self._handover is not None and not self._is_held_late:
                 self._handover.begin()
             settled = 0 if self._handover is None else min(SETTLING_TURNS, self._warmup)

@@ -32,8 +32,6 @@ def test_the_worker_report_names_how_it_ended_and_with_what(
         torch="2.6.0+cu124",
         cuda="12.4",
         nvtx="0.2.11",
-        marked_by="torch.cuda.nvtx",
-        captured_by="torch",
     )
 
 
