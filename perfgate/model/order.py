@@ -110,7 +110,6 @@ class WorkerReport(Record):
     ending: Ending
     why: Note | None = None
     """Why it did not end well."""
-    exit_status: int | None = None
     turns: int = 0
     pid: int
     torch: str | None = None

@@ -128,11 +128,9 @@ def ended(
     )
 
 
-def worker_report(
-    ending: Ending, why: Note | None = None, exit_status: int | None = None, *, turns: int = 0
-) -> WorkerReport:
+def worker_report(ending: Ending, why: Note | None = None, *, turns: int = 0) -> WorkerReport:
     """What a worker reports of its end."""
-    return WorkerReport(ending=ending, why=why, exit_status=exit_status, turns=turns, pid=7)
+    return WorkerReport(ending=ending, why=why, turns=turns, pid=7)
 
 
 class ReferenceFailed(Exception):
