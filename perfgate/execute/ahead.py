@@ -26,12 +26,12 @@ from typing import Final
 from uuid import uuid4
 
 from perfgate.execute.context import RunContext
+from perfgate.execute.failures import RunEnd
 from perfgate.execute.folder import FIFO, held_process
 from perfgate.execute.run import (
     Measured,
     OneRun,
     OtherSideEnded,
-    Ran,
     ordered,
 )
 from perfgate.execute.script_hold import DONE, READY, TURN
@@ -316,7 +316,7 @@ class _Held:
         self.one = replace(one, spec=replace(one.spec, timeout_s=math.inf))
         self.number = number
         """Of those that are started together, from 0."""
-        self.ran: Future[Ran] | None = None
+        self.ran: Future[RunEnd] | None = None
         self.turn: Span | None = None
         """When it worked while the others waited."""
         self.is_off = threading.Event()

@@ -247,17 +247,6 @@ def test_options_of_the_project_in_addopts_are_those_of_each_commit(runs: Runs) 
 
 
 @flat
-def test_plugins_and_ini_values_in_addopts_are_those_of_each_commit(runs: Runs) -> None:
-    files = {f"{name}/word.py": f'HAS = "{name}"\n' for name in ("then", "now")}
-    files["more.py"] = 'import word\nword.HAS += "!"\n'
-    loop = LOOP.replace("from proj import core", "import word").replace("core.WORD", "word.HAS")
-    for addopts in ("-o pythonpath=then -p more", "-q -o pythonpath=now"):
-        said = f'[tool.pytest.ini_options]\naddopts = "{addopts}"\n'
-        runs.commit({**files, "workloads/loops.py": loop, "pyproject.toml": said})
-    assert runs.searching(runs.root).both() == ("now", "then!")
-
-
-@flat
 @pytest.mark.parametrize(
     ("files", "workload", "why"),
     [

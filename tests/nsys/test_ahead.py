@@ -21,7 +21,7 @@ from support.runs import PERFGATE, context_of, function
 
 from perfgate.execute import ahead
 from perfgate.execute.ahead import Batch, RunFailed, Wanted, in_blocks
-from perfgate.execute.run import Ran
+from perfgate.execute.failures import RunEnd
 from perfgate.model.errors import WorkloadFailed, WorkloadTimedOut
 from perfgate.model.note import Note, note
 from perfgate.model.sample import Form
@@ -113,9 +113,9 @@ def test_what_is_started_ends_where_the_gate_is_interrupted_meanwhile(
     nsys_tool: NsysTool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root, started = tmp_path / "project", list[object]()
-    submit: Callable[..., Future[Ran]] = ThreadPoolExecutor.submit
+    submit: Callable[..., Future[RunEnd]] = ThreadPoolExecutor.submit
 
-    def interrupted(pool: ThreadPoolExecutor, *what: object, **more: object) -> Future[Ran]:
+    def interrupted(pool: ThreadPoolExecutor, *what: object, **more: object) -> Future[RunEnd]:
         if started:
             raise KeyboardInterrupt
         started.append(what)

@@ -8,7 +8,8 @@ from typing import cast
 import pytest
 
 from perfgate.execute.ahead import RunFailed, _Held, _refuse_failed
-from perfgate.execute.run import OtherSideEnded, Ran
+from perfgate.execute.failures import RunEnd
+from perfgate.execute.run import OtherSideEnded
 from perfgate.model.errors import WorkloadFailed
 
 
@@ -16,11 +17,11 @@ def ended(*errors: Exception | str | None) -> list[list[_Held]]:
     """Runs that have ended with an error, or well (None), or still run."""
     runs: list[_Held] = []
     for error in errors:
-        run, ran = object.__new__(_Held), Future[Ran]()
+        run, ran = object.__new__(_Held), Future[RunEnd]()
         if isinstance(error, Exception):
             ran.set_exception(error)
         elif error is None:
-            ran.set_result(cast("Ran", None))
+            ran.set_result(cast("RunEnd", None))
         run.ran = ran
         runs.append(run)
     for number, run in enumerate(runs):

@@ -214,18 +214,6 @@ def test_the_next_workloads_runs_are_started_when_the_last_of_this_one_end(tmp_p
     assert of.made[5:] == ["end b/run-1 b/run-2"]
 
 
-def test_the_next_workloads_runs_are_ended_where_this_one_wants_more(tmp_path: Path) -> None:
-    of, this, following = standing(tmp_path)
-    list(this.runs(2))
-    assert of.made[1:] == ["start b/run-1 b/run-2", "end a/run-1 a/run-2"]
-    list(this.runs(1))
-    assert of.made[3:] == ["end b/run-1 b/run-2", "start a/run-3", "end a/run-3"]
-    assert following.started == 0
-    # Nobody has asked for them, so none is missing.
-    assert len(list(following.runs(2))) == 2
-    assert of.made[6:] == ["start b/run-3 b/run-4", "end b/run-3 b/run-4"]
-
-
 @pytest.mark.parametrize("error", [WorkloadFailed, WorkloadTimedOut])
 @pytest.mark.parametrize("form", [None, Form.BLOCK])
 def test_one_that_fails_next_to_the_last_workloads_runs_is_made_again_alone(
