@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from perfgate.execute.worker.busy import family
 from perfgate.execute.worker.endings import NotPinned
+from perfgate.execute.worker.needs import family
 
 MEMORY_NODES: Final = Path("/sys/devices/system/node")
 _SWEEPS: Final = 3

@@ -13,12 +13,11 @@ from collections.abc import Callable, Generator, Iterator
 from types import ModuleType
 from typing import Final, Self
 
-from perfgate.execute.worker.busy import Busy
 from perfgate.execute.worker.capturing import CaptureRange, choose_capture, start_cuda
 from perfgate.execute.worker.endings import Abandoned, StepsMisused
 from perfgate.execute.worker.handover import Handover
 from perfgate.execute.worker.marking import Marker, choose_marker, import_nvtx
-from perfgate.execute.worker.needs import needs_of
+from perfgate.execute.worker.needs import Busy, needs_of
 from perfgate.execute.worker.pinning import Pinned
 from perfgate.model.order import Blocks, Hold, Needs
 from perfgate.model.workload import (
