@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 import re
 import shutil
-import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -105,7 +104,7 @@ class Probing:
         tail: deque[str] = deque(maxlen=TAIL_LINES)
         try:
             with ordered(context, workload, home, run_id=uuid4().hex) as run:
-                began_at, spec, printed_to = time.time(), run.spec, home / LOG
+                spec, printed_to = run.spec, home / LOG
                 env = without_profiler(spec.env)
                 launch = OneLaunch(
                     kernel=_asked_for(symbol),
@@ -136,7 +135,6 @@ class Probing:
                 run.refuse(
                     exit_status=_status(run, finished.returncode, said),
                     timed_out=finished.timed_out,
-                    began_at=began_at,
                     tail=spec.cleaner.lines(tail),
                 )
             return self._read(report, moved) if report.is_file() else NOT_SEEN
