@@ -9,9 +9,11 @@ from dataclasses import dataclass
 
 from perfgate.model.timeline import (
     NO_CORRELATION,
+    NO_EVENT,
     NO_NODE,
     NO_STREAM,
     MemoryKind,
+    WaitKind,
 )
 
 
@@ -55,6 +57,8 @@ _PROCESS = ExportColumn(field="process", sources=("globalPid",), default=UNKNOWN
 _THREAD = ExportColumn(field="thread", sources=("globalTid",), default=-1)
 _CORRELATION = ExportColumn(field="correlation", sources=("correlationId",), default=NO_CORRELATION)
 _STREAM = ExportColumn(field="stream", sources=("streamId",), default=NO_STREAM)
+_EVENT = ExportColumn(field="event", sources=("eventId",), default=NO_EVENT)
+_RECORD = ExportColumn(field="record", sources=("eventSyncId",), default=NO_EVENT)
 _OPERATION = (_START, _END, _DEVICE, _PROCESS, _STREAM, _CORRELATION)
 
 KERNELS = ExportTable(
@@ -85,9 +89,19 @@ CALLS = ExportTable(
     name="CUPTI_ACTIVITY_KIND_RUNTIME",
     columns=(_START, _END, _THREAD, _CORRELATION, ExportColumn(field="name", sources=("nameId",))),
 )
-WAITS = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
-EVENT_RECORDS = "CUPTI_ACTIVITY_KIND_CUDA_EVENT"
-"""Tables that are kept and not read: what streams wait for."""
+WAITS = ExportTable(
+    name="CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
+    columns=(
+        *_OPERATION,
+        ExportColumn(field="kind", sources=("syncType",), default=WaitKind.UNKNOWN),
+        _EVENT,
+        _RECORD,
+    ),
+)
+EVENT_RECORDS = ExportTable(
+    name="CUPTI_ACTIVITY_KIND_CUDA_EVENT",
+    columns=(_DEVICE, _PROCESS, _STREAM, _CORRELATION, _EVENT, _RECORD),
+)
 PUSH_POP_EVENTS = (59, 70)
 START_END_EVENTS = (60, 71)
 DOMAIN_EVENT = 75
@@ -110,7 +124,7 @@ RANGES = ExportTable(
     only=RANGE_EVENTS,
 )
 OPERATIONS = (KERNELS, COPIES, MEMSETS, GRAPHS)
-EXPORT_TABLES = (*OPERATIONS, CALLS, RANGES)
+EXPORT_TABLES = (*OPERATIONS, CALLS, RANGES, WAITS, EVENT_RECORDS)
 
 STRINGS = "StringIds"
 METADATA = ("META_DATA_EXPORT", "EXPORT_META_DATA")

@@ -19,10 +19,12 @@ from perfgate.model.arrays import constant, distinct, is_constant
 from perfgate.model.timeline import (
     Calls,
     Copies,
+    EventRecords,
     Ints,
     Kernels,
     Memsets,
     Spans,
+    Waits,
 )
 from perfgate.profilers.nsys.export.file import Export
 from perfgate.profilers.nsys.export.layout import (
@@ -67,7 +69,7 @@ FEW_ROWS: Final = 500
 _READERS: Final = min(8, os.cpu_count() or 1)
 _ROWS: Final = 50_000
 """Rows that sqlite3 hands over together."""
-_Record = TypeVar("_Record", Spans, Kernels, Copies, Memsets, Calls)
+_Record = TypeVar("_Record", Spans, Kernels, Copies, Memsets, Waits, EventRecords, Calls)
 
 
 def record(kind: type[_Record], columns: Columns) -> _Record:

@@ -19,12 +19,14 @@ from perfgate.model.timeline import (
     CapturedGpu,
     Copies,
     Diagnostic,
+    EventRecords,
     Ints,
     Kernels,
     MemoryKind,
     Memsets,
     Spans,
     Timeline,
+    Waits,
 )
 from perfgate.profilers.nsys.export.file import Export, open_export, text_of
 from perfgate.profilers.nsys.export.layout import (
@@ -32,6 +34,7 @@ from perfgate.profilers.nsys.export.layout import (
     COPIES,
     CUDA_DEVICES,
     DIAGNOSTICS,
+    EVENT_RECORDS,
     EXPORT_TABLES,
     GPUS,
     GRAPHS,
@@ -42,6 +45,7 @@ from perfgate.profilers.nsys.export.layout import (
     OPERATIONS,
     RANGES,
     STRINGS,
+    WAITS,
 )
 from perfgate.profilers.nsys.export.ranges import read_ranges
 from perfgate.profilers.nsys.export.tables import (
@@ -96,8 +100,8 @@ def _timeline(export: Export) -> Timeline:
     tables = {table.name: read_table(export, table) for table in EXPORT_TABLES}
     processes, index = number_processes(list(tables.values()))
     devices = _Devices(export, processes)
-    for table in OPERATIONS:
-        devices.translate(tables[table.name])
+    for table in (*OPERATIONS, WAITS, EVENT_RECORDS):
+        devices.translate(tables[table.name], is_use=table in OPERATIONS)
     copies, known = record(Copies, tables[COPIES.name]), [kind.value for kind in MemoryKind]
     # Memory kinds that perfgate does not know are UNKNOWN; a row is one copy at least.
     source, target = (
@@ -116,6 +120,8 @@ def _timeline(export: Export) -> Timeline:
         copies=replace(copies, source=source, target=target, count=made),
         memsets=record(Memsets, tables[MEMSETS.name]),
         graphs=record(Spans, tables[GRAPHS.name]),
+        waits=record(Waits, tables[WAITS.name]),
+        event_records=record(EventRecords, tables[EVENT_RECORDS.name]),
         calls=calls,
         ranges=ranges,
         names={name: names.get(name, f"(name {name})") for name in ids.tolist()},
@@ -174,8 +180,8 @@ class _Devices:
             gpus[device] = CapturedGpu(device=device, name=None, uuid=None)
         self.gpus = tuple(gpu for _, gpu in sorted(gpus.items()))
 
-    def translate(self, columns: Columns) -> None:
-        """Put physical GPUs into a table, in place."""
+    def translate(self, columns: Columns, *, is_use: bool) -> None:
+        """Put physical GPUs into a table, whose rows may be a use of them, in place."""
         process, own = columns["process"], columns["device"]
         some = slice(1) if is_constant(process) and is_constant(own) else slice(None)
         pairs = np.broadcast_to(process[some].astype(np.int64) << 32 | own[some], len(own))
@@ -183,7 +189,8 @@ class _Devices:
         for pair in distinct(pairs).tolist():
             its, number = divmod(pair, 1 << 32)
             here = pairs == pair
-            self._used[its, number] += int(here.sum())
+            if is_use:
+                self._used[its, number] += int(here.sum())
             if (physical := self._physical(its, number)) != number:
                 translated = np.where(here, np.int32(physical), translated)
         columns["device"] = translated

@@ -15,19 +15,23 @@ from support.exports import (
     Kernel,
     Memset,
     Range,
+    Row,
     execute,
+    global_pid,
     in_small_pages,
     write_export,
 )
 from support.refusals import refusal
 
 from perfgate.model.timeline import (
+    NO_EVENT,
     NO_NODE,
     NO_STREAM,
     CopyKind,
     MemoryKind,
     Ranges,
     Timeline,
+    WaitKind,
 )
 from perfgate.profilers.nsys.export import pages
 from perfgate.profilers.nsys.export.timeline import read_timeline
@@ -79,6 +83,32 @@ def test_every_kind_of_event_is_read_with_its_times_and_links(path: Path) -> Non
     assert timeline.source == "run.sqlite"
     assert timeline.gpu_operations == 5
     assert timeline.missing == {}
+
+
+def test_events_and_waits_are_read_with_what_links_them(path: Path) -> None:
+    where = {"deviceId": 0, "contextId": 1, "globalPid": global_pid(7)}
+    record = {"correlationId": 4, "eventId": 9, "eventSyncId": 31}
+    wait = {"start": 50, "end": 60, "syncType": 2, **record, "correlationId": 5}
+    device = {**wait, "syncType": 4, "streamId": 2**32 - 1, "eventId": None, "eventSyncId": None}
+    timeline = read_timeline(
+        write_export(
+            path,
+            Kernel("k", 0, 1, process=7),
+            Row("CUPTI_ACTIVITY_KIND_CUDA_EVENT", timestamp=0, streamId=7, **where, **record),
+            Row("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", **{**where, "streamId": 8, **wait}),
+            Row("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", **where, **device),
+            Row("TARGET_INFO_GPU", id=3, name="NVIDIA H200", uuid=None, cuDevice=0),
+        )
+    )
+    records, waits = timeline.event_records, timeline.waits
+    assert (records.stream.tolist(), records.correlation.tolist()) == ([7], [4])
+    assert (records.event.tolist(), records.record.tolist()) == ([9], [31])
+    assert (records.process.tolist(), records.device.tolist()) == ([0], [3])
+    assert waits.kind.tolist() == [WaitKind.STREAM_FOR_EVENT, WaitKind.CONTEXT]
+    assert waits.stream.tolist() == [8, NO_STREAM]
+    assert (waits.event.tolist(), waits.record.tolist()) == ([9, NO_EVENT], [31, NO_EVENT])
+    assert (waits.start.tolist(), waits.end.tolist()) == ([50, 50], [60, 60])
+    assert waits.device.tolist() == [3, 3]
 
 
 def test_memory_kinds_that_the_model_does_not_know_are_unknown(path: Path) -> None:
