@@ -51,7 +51,7 @@ def reports(recorded: Path) -> Reports:
         name: (recorded / "mlp-2024.2.3" / f"{name}.csv").read_bytes().decode()
         for name in ReportName
     }
-    return read_reports(texts, skipped={}, source="r")
+    return read_reports(texts, source="r")
 
 
 def test_every_row_of_the_capture_is_read(timeline: Timeline) -> None:

@@ -18,10 +18,10 @@ from perfgate.model.workload import CaptureWindow
 from perfgate.profilers.nsys.answers import export, literal
 from perfgate.profilers.nsys.command import (
     OUTPUT,
-    for_profile,
     profile_command,
     target_command,
     window_options,
+    without_profiler,
 )
 from perfgate.profilers.nsys.export.file import check_export
 from perfgate.profilers.nsys.export.scrub import clean_export
@@ -43,9 +43,6 @@ LOG: Final = "nsys.log"
 FREE_BYTES: Final = 200_000_000
 """Free space without which no run is started: seconds of capture take some 10 MB, their export ten
 times that."""
-
-_NOT_IN_ENV_VAR: Final = frozenset(",\"'\\")
-"""nsys splits `--env-var` at commas and knows quotes."""
 
 
 def profile(tool: NsysTool, spec: ProfileSpec, *, on_tick: OnTick = None) -> ProfileOutcome:
@@ -81,7 +78,7 @@ def profile(tool: NsysTool, spec: ProfileSpec, *, on_tick: OnTick = None) -> Pro
         problem = invalid("nsys-disk-full")
     elif not captures and problem is None:
         problem, crashed = why_no_capture(tool, spec, finished, "\n".join(lines.own))
-    never_ran = crashed or (problem is not None and problem.code in NOT_STARTED and not captures)
+    never_ran = crashed or (problem is not None and problem.code == NOT_STARTED and not captures)
     status = None if never_ran else _workload_status(finished, spec)
     return ProfileOutcome(
         log=spec.folder / LOG,
@@ -156,9 +153,7 @@ def _run(tool: NsysTool, spec: ProfileSpec, lines: Output, on_tick: OnTick) -> t
 
     tmp = spec.folder / "tmp"
     tmp.mkdir()
-    workload_tmpdir = spec.env.get("TMPDIR") or "/tmp"  # what an unset TMPDIR means
-    has_own = not set(workload_tmpdir) & _NOT_IN_ENV_VAR
-    program = _program(spec) or spec.argv[0]
+    argv = (_program(spec) or spec.argv[0], *spec.argv[1:])
     # To set one's umask is no way to read it, as another thread might make a file.
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     umask = int(status.partition("\nUmask:")[2].split()[0], 8)
@@ -167,14 +162,14 @@ def _run(tool: NsysTool, spec: ProfileSpec, lines: Output, on_tick: OnTick) -> t
             finished = run_process(
                 profile_command(
                     tool.path,
-                    target_command((program, *spec.argv[1:]), umask=umask),
+                    target_command(argv, umask=umask, tmpdir=spec.env.get("TMPDIR", "")),
                     output=plain / OUTPUT,
                     window=window_options(spec.capture, flushes_at_once=spec.until is None),
                     graph_trace=spec.graph_trace,
-                    workload_tmpdir=workload_tmpdir if has_own else None,
                 ),
                 cwd=spec.cwd,
-                env=for_profile(spec.env, tmpdir=str(plain / "tmp") if has_own else None),
+                # LC_ALL=C here would reach the workload and change what it measures.
+                env={**without_profiler(spec.env), "TMPDIR": str(plain / "tmp")},
                 log=spec.folder / LOG,
                 timeout_s=spec.timeout_s,
                 listening=Listening(on_line=lines.take, on_tick=tick, clean=spec.cleaner.clean),
