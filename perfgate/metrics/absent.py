@@ -94,8 +94,6 @@ def _without_kernels(process: Process, devices: Devices) -> Absent:
     if not totals.kernels and (launched or 0 < totals.launched == totals.lost):
         why = note("work-not-recorded", pid=pid, launched=launched or totals.launched)
         return dict.fromkeys(_FROM_KERNELS, why)
-    if unnamed := timeline.missing.get("names of kernels"):
-        return dict.fromkeys(_NCCL, unnamed)
     if not devices.nccl.any():
         whole = len(timeline.graphs.start)
         return dict.fromkeys(_NCCL, note("no-nccl-outside-graphs") if whole else NO_NCCL)
@@ -118,7 +116,7 @@ def _without_calls(process: Process) -> Absent:
         why = None if len(timeline.calls.start) else timeline.missing.get("calls")
         why = why or note("no-calls", pid=process.pid)
     else:
-        why = timeline.missing.get("names of calls") or _calls_lost(process)
+        why = _calls_lost(process)
     return dict.fromkeys(CALLED, why) if why else {}
 
 

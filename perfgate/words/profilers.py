@@ -67,8 +67,7 @@ _MISSING: Final[Rows] = {
     "no-cuda-events": "no CUDA events were recorded",
     "no-gpu-operations": "{calls:CUDA call was|CUDA calls were} recorded, but no GPU operation",
     "no-cuda-calls": "GPU operations were recorded, but not the CUDA calls that started them",
-    "no-nvtx-ranges": "no NVTX ranges were recorded",
-    "only-nvtx-marks": "only NVTX marks were recorded, {marks} of them, and a mark has no length",
+    "no-nvtx-ranges": "no NVTX ranges were recorded (a mark has no length)",
     "nsys-said": "{text:quote}",
     "nsys-warned": "{lacks}; nsys warns: {warnings:list;}",
     "records-lost": "nsys lost GPU operations or calls: {warnings:list;}",
@@ -76,8 +75,6 @@ _MISSING: Final[Rows] = {
         "the capture does not say which GPU each of its {processes} processes used: before 2025, "
         "nsys has only their own numbers, which CUDA_VISIBLE_DEVICES may have changed"
     ),
-    "kernel-names-missing": "the names of {unnamed:kernel|kernels} are not in the capture",
-    "call-names-missing": "the names of {unnamed:CUDA call|CUDA calls} are not in the capture",
 }
 """What a capture lacks."""
 

@@ -47,15 +47,15 @@ class Export:
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         return self.connection.execute(sql).fetchall()
 
-    def require(self, table: str, *columns: str) -> None:
-        """Raise LayoutUnknown where a table has none of these columns."""
-        if not any(self.has(table, column) for column in columns):
+    def require(self, table: str, column: str) -> None:
+        """Raise LayoutUnknown where a table lacks a column."""
+        if not self.has(table, column):
             raise LayoutUnknown(
                 "export-column-missing",
                 path=str(self.path),
                 table=table,
-                column=" or ".join(columns),
-                columns=tuple(self.tables[table][:MOST_NAMES]),
+                column=column,
+                columns=tuple(self.tables.get(table, ())[:MOST_NAMES]),
             )
 
     def impossible(self, table: str, column: str, value: object) -> CaptureUnreadable:

@@ -27,8 +27,6 @@ from perfgate.profilers.nsys.export.layout import (
 )
 from perfgate.profilers.nsys.export.tables import Columns
 
-_CALLED = ("demangledName", "shortName")
-"""What the timeline calls a kernel: the first of these that an export has."""
 _SYMBOL = "mangledName"
 
 
@@ -133,12 +131,11 @@ def kernel_symbols(path: Path) -> Mapping[str, str]:
     1)]` of two files), the one that ran longer counts. Raises as `read_timeline` does.
     """
     with open_export(path) as export:
-        name = next((one for one in _CALLED if export.has(KERNELS.name, one)), None)
-        if name is None or not export.has(KERNELS.name, _SYMBOL):
+        if not export.has(KERNELS.name, _SYMBOL):
             return {}
         rows = export.query(
             f"SELECT name.value, symbol.value FROM {KERNELS.name} AS kernel "
-            f"JOIN {STRINGS} AS name ON name.id = kernel.{name} "
+            f"JOIN {STRINGS} AS name ON name.id = kernel.demangledName "
             f"JOIN {STRINGS} AS symbol ON symbol.id = kernel.{_SYMBOL} "
             "GROUP BY name.value, symbol.value "
             "ORDER BY sum(kernel.end - kernel.start), symbol.value"

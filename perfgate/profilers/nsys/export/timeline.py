@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -40,7 +39,6 @@ from perfgate.profilers.nsys.export.layout import (
     GRAPHS,
     KERNELS,
     LOSSES,
-    MARK_EVENT,
     MEMSETS,
     METADATA,
     OPERATIONS,
@@ -112,7 +110,6 @@ def _timeline(export: Export) -> Timeline:
     made = np.maximum(copies.count, 1)
     kernels, calls = record(Kernels, tables[KERNELS.name]), record(Calls, tables[CALLS.name])
     ids = distinct(np.concatenate((distinct(kernels.name), distinct(calls.name))).astype(np.int64))
-    names = _strings(export, ids)
     ranges, repeated = read_ranges(export, tables[RANGES.name], index)
     meta = {
         name: text_of(value)
@@ -132,7 +129,7 @@ def _timeline(export: Export) -> Timeline:
         event_records=record(EventRecords, tables[EVENT_RECORDS.name]),
         calls=calls,
         ranges=ranges,
-        names={name: names.get(name, f"(name {name})") for name in ids.tolist()},
+        names=_strings(export, ids),
         gpus=devices.gpus,
         ordinals=devices.ordinals(),
         diagnostics=tuple(
@@ -143,7 +140,7 @@ def _timeline(export: Export) -> Timeline:
         ),
         ranges_repeated=repeated,
     )
-    missing = _missing(export, timeline, unnamed=set(ids.tolist()) - names.keys())
+    missing = _missing(timeline)
     if len(processes) > 1 and (mixed := devices.mixed()) is not None:
         missing["devices"] = mixed
     return replace(timeline, missing=missing)
@@ -151,13 +148,16 @@ def _timeline(export: Export) -> Timeline:
 
 def _strings(export: Export, ids: Ints) -> dict[int, str]:
     """Some strings of an export. The rest may be large, and secret."""
-    if not export.has(STRINGS):
+    if not len(ids):
         return {}
-    for name in ("id", "value"):
-        export.require(STRINGS, name)
+    for column in ("id", "value"):
+        export.require(STRINGS, column)
     wanted = ", ".join(map(str, ids.tolist()))
-    found = export.query(f"SELECT id, value FROM {STRINGS} WHERE id IN ({wanted})")
-    return {number: text_of(text) or "" for number, text in found}
+    found = dict(export.query(f"SELECT id, value FROM {STRINGS} WHERE id IN ({wanted})"))
+    for number in ids.tolist():
+        if number not in found:
+            raise export.impossible(STRINGS, "id", f"no {number}")
+    return {number: text_of(text) or "" for number, text in found.items()}
 
 
 class _Devices:
@@ -245,9 +245,8 @@ def _is_device(value: object) -> bool:
     return isinstance(value, int) and least <= value <= most
 
 
-def _missing(export: Export, timeline: Timeline, *, unnamed: AbstractSet[int]) -> dict[str, Note]:
-    """What `Timeline.missing` says; `unnamed` are keys of kernels and calls whose names are not in
-    the capture. One with kernels and no memset simply has no memset."""
+def _missing(timeline: Timeline) -> dict[str, Note]:
+    """What `Timeline.missing` says. A capture with kernels and no memset simply has no memset."""
     missing: dict[str, Note] = {}
     calls = len(timeline.calls.start)
     if not timeline.gpu_operations:
@@ -260,17 +259,9 @@ def _missing(export: Export, timeline: Timeline, *, unnamed: AbstractSet[int]) -
         missing["calls"] = note("no-cuda-calls")
     if not len(timeline.ranges.start):
         missing["ranges"] = _with_warnings(note("no-nvtx-ranges"), timeline, "NVTX")
-        of_marks = f"SELECT count(*) FROM {RANGES.name} WHERE eventType = {MARK_EVENT}"
-        if export.has(RANGES.name) and (marks := export.query(of_marks)[0][0]):
-            missing["ranges"] = note("only-nvtx-marks", marks=marks)
     texts = (one.text for one in timeline.diagnostics)
     if lost := [text for text in texts if _LOSS.fullmatch(text.strip())]:
         missing["records"] = note("records-lost", warnings=_quoted(lost))
-    keys = list(unnamed)
-    if kernels := int(np.isin(timeline.kernels.name, keys).sum()) if keys else 0:
-        missing["names of kernels"] = note("kernel-names-missing", unnamed=kernels)
-    if called := int(np.isin(timeline.calls.name, keys).sum()) if keys else 0:
-        missing["names of calls"] = note("call-names-missing", unnamed=called)
     return missing
 
 
