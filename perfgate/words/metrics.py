@@ -6,11 +6,6 @@ from typing import Final
 
 from perfgate.words.text import Rows
 
-SHARED: Final[Rows] = {
-    "of-processes": "{processes:list}: {what}",
-}
-"""What is said of some of several processes."""
-
 ABSENT: Final[Rows] = {
     "window-as-one": "the captured window was measured as one, without steps",
     "no-period": (
@@ -226,7 +221,6 @@ NOT_FOUND: Final[Rows] = {
 """Why there is nothing to measure."""
 
 TEXT: Final[Rows] = {
-    **SHARED,
     **ABSENT,
     **INVALID,
     **OTHER_NOTES,
