@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -55,9 +55,6 @@ from perfgate.profilers.nsys.export.tables import (
     record,
 )
 
-STRAY: Final = 0.01
-"""Share of a process's operations up to which what ran on a GPU is no use of it: a context on
-another GPU, with an operation or two."""
 MOST_QUOTED: Final = 2
 """Of nsys's warnings about one thing."""
 _WARNINGS: Final = (2, 3)
@@ -167,8 +164,8 @@ class _Devices:
         self._pids = pids
         gpus: dict[int, CapturedGpu] = {}
         self._by_cuda_number: dict[int, int] = {}
-        self._used: Counter[tuple[int, int]] = Counter()
-        """Operations by process and its own number of the GPU they ran on."""
+        self._used: set[tuple[int, int]] = set()
+        """Processes and their own numbers of the GPUs they ran something on."""
         for id_, name, uuid, bus, cuda in export.rows(
             GPUS, ("id", "name", "uuid", "busLocation", "cuDevice")
         ):
@@ -196,11 +193,10 @@ class _Devices:
         translated = own
         for pair in distinct(pairs).tolist():
             its, number = divmod(pair, 1 << 32)
-            here = pairs == pair
             if is_use:
-                self._used[its, number] += int(here.sum())
+                self._used.add((its, number))
             if (physical := self._physical(its, number)) != number:
-                translated = np.where(here, np.int32(physical), translated)
+                translated = np.where(pairs == pair, np.int32(physical), translated)
         columns["device"] = translated
 
     def ordinals(self) -> dict[tuple[int, int], int]:
@@ -218,18 +214,15 @@ class _Devices:
         Before 2025 an export has the processes' own numbers and nothing else: CUPTI's contexts have
         the same ones, and of the environment only nsys's own is there, not what each process set.
         """
-        of_process: Counter[int] = Counter()
-        for (process, _), number in self._used.items():
-            of_process[process] += number
         on: defaultdict[int, set[int]] = defaultdict(set)
-        unknown: set[int] = set()
-        for (process, own), number in self._used.items():
-            if number > STRAY * of_process[process]:
-                device = self._physical(process, own)
-                on[device].add(process)
-                if (self._pids[process], own) not in self._by_process:
-                    unknown.add(device)
-        sharing = {process for device in unknown if len(on[device]) > 1 for process in on[device]}
+        for process, own in self._used:
+            on[self._physical(process, own)].add(process)
+        unknown = [
+            on[self._physical(process, own)]
+            for process, own in self._used
+            if (self._pids[process], own) not in self._by_process
+        ]
+        sharing = {process for its in unknown if len(its) > 1 for process in its}
         if not sharing or len(self.gpus) == 1:
             return None
         return note("devices-unknown", processes=len(sharing))

@@ -79,15 +79,6 @@ def named(pid: int) -> Row:
         (both(TWO_GPUS[0]), 0),
         ((Kernel("k", 0, 1, process=47), Kernel("k", 0, 1, process=48, device=1), *TWO_GPUS), 0),
         ((Kernel("k", 0, 1, process=47), Call("c", 0, 1, process=48), *TWO_GPUS), 0),
-        (
-            (
-                Kernel("k", 0, 1, process=47),
-                *(Kernel("k", at, at + 1, process=48, device=1) for at in range(100)),
-                Memset(200, 201, process=48, device=0),
-                *TWO_GPUS,
-            ),
-            0,
-        ),
         (both(*TWO_GPUS, named(47), named(48)), 0),
     ],
     ids=[
@@ -99,7 +90,6 @@ def named(pid: int) -> Row:
         "there is but one GPU",
         "each has its own number",
         "the other runs nothing",
-        "the other runs next to nothing there",
         "both are described",
     ],
 )
