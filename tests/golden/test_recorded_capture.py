@@ -72,10 +72,7 @@ def test_every_row_of_the_capture_is_read(timeline: Timeline) -> None:
             bus="0000:00:06.0",
         ),
     )
-    assert timeline.nsys_version == "2024.2.3.38"
-    assert timeline.schema_version == "3.11.1"
     assert timeline.missing == {}
-    assert len(timeline.diagnostics) == 16
 
 
 def test_what_the_capture_holds_is_read_as_it_is(timeline: Timeline) -> None:

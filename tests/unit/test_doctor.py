@@ -22,7 +22,7 @@ from perfgate.model.errors import CaptureUnreadable, ConfigInvalid
 from perfgate.model.machine import Gpu
 from perfgate.model.note import Note, note
 from perfgate.model.settings import Settings
-from perfgate.model.timeline import Calls, Copies, Diagnostic, Kernels, Memsets, Ranges, Timeline
+from perfgate.model.timeline import Calls, Copies, Kernels, Memsets, Ranges, Timeline
 from perfgate.profilers.nsys.tool import NsysTool, NsysVersion
 from perfgate.profilers.seam import Captured, ProfileOutcome, ProfileSpec
 
@@ -84,7 +84,7 @@ def small(*values: int) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
     return np.array(values, dtype=np.int32)
 
 
-def timeline(*ranges: str, copies: int = 0, diagnostics: tuple[Diagnostic, ...] = ()) -> Timeline:
+def timeline(*ranges: str, copies: int = 0) -> Timeline:
     none = Memsets(
         start=ints(),
         end=ints(),
@@ -98,8 +98,6 @@ def timeline(*ranges: str, copies: int = 0, diagnostics: tuple[Diagnostic, ...] 
     kinds = np.ones(copies, dtype=np.int8)
     return Timeline(
         source="trial.sqlite",
-        nsys_version="2024.2.3",
-        schema_version="3.11.1",
         processes=(7,),
         kernels=Kernels(
             start=ints(),
@@ -144,7 +142,6 @@ def timeline(*ranges: str, copies: int = 0, diagnostics: tuple[Diagnostic, ...] 
             closed=flags,
         ),
         names={},
-        diagnostics=diagnostics,
     )
 
 

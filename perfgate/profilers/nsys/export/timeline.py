@@ -17,7 +17,6 @@ from perfgate.model.timeline import (
     Calls,
     CapturedGpu,
     Copies,
-    Diagnostic,
     EventRecords,
     Ints,
     Kernels,
@@ -40,7 +39,6 @@ from perfgate.profilers.nsys.export.layout import (
     KERNELS,
     LOSSES,
     MEMSETS,
-    METADATA,
     OPERATIONS,
     RANGES,
     STRINGS,
@@ -108,15 +106,8 @@ def _timeline(export: Export) -> Timeline:
     kernels, calls = record(Kernels, tables[KERNELS.name]), record(Calls, tables[CALLS.name])
     ids = distinct(np.concatenate((distinct(kernels.name), distinct(calls.name))).astype(np.int64))
     ranges, repeated = read_ranges(export, tables[RANGES.name], index)
-    meta = {
-        name: text_of(value)
-        for table in METADATA
-        for name, value in export.rows(table, ("name", "value"))
-    }
     timeline = Timeline(
         source=export.path.name,
-        nsys_version=meta.get("EXPORT_PRODUCT_VERSION"),
-        schema_version=meta.get("EXPORT_SCHEMA_VERSION"),
         processes=processes,
         kernels=kernels,
         copies=replace(copies, source=source, target=target, count=made),
@@ -129,15 +120,10 @@ def _timeline(export: Export) -> Timeline:
         names=_strings(export, ids),
         gpus=devices.gpus,
         ordinals=devices.ordinals(),
-        diagnostics=tuple(
-            Diagnostic(
-                severity=severity if isinstance(severity, int) else 0, text=text_of(text) or ""
-            )
-            for severity, text in export.rows(DIAGNOSTICS, ("severity", "text"))
-        ),
         ranges_repeated=repeated,
     )
-    missing = _missing(timeline)
+    rows = export.rows(DIAGNOSTICS, ("severity", "text"))
+    missing = _missing(timeline, [(severity, text_of(text) or "") for severity, text in rows])
     if len(processes) > 1 and (mixed := devices.mixed()) is not None:
         missing["devices"] = mixed
     return replace(timeline, missing=missing)
@@ -238,34 +224,33 @@ def _is_device(value: object) -> bool:
     return isinstance(value, int) and least <= value <= most
 
 
-def _missing(timeline: Timeline) -> dict[str, Note]:
-    """What `Timeline.missing` says. A capture with kernels and no memset simply has no memset."""
+def _missing(timeline: Timeline, said: Sequence[tuple[object, str]]) -> dict[str, Note]:
+    """What `Timeline.missing` says. A capture with kernels and no memset simply has no memset.
+
+    `said` are nsys's own messages about the capture, each with its severity.
+    """
     missing: dict[str, Note] = {}
+    warnings = [text for severity, text in said if severity in _WARNINGS]
     calls = len(timeline.calls.start)
     if not timeline.gpu_operations:
         lacks = note("no-gpu-operations", calls=calls) if calls else note("no-cuda-events")
-        lacks = _with_warnings(lacks, timeline, "CUDA")
+        lacks = _with_warnings(lacks, warnings, "CUDA")
         missing = dict.fromkeys(("kernels", "copies", "memsets", "graphs"), lacks)
         if not calls:
             missing["calls"] = lacks
     elif not calls:
         missing["calls"] = note("no-cuda-calls")
     if not len(timeline.ranges.start):
-        missing["ranges"] = _with_warnings(note("no-nvtx-ranges"), timeline, "NVTX")
-    texts = (one.text for one in timeline.diagnostics)
-    if lost := [text for text in texts if _LOSS.fullmatch(text.strip())]:
+        missing["ranges"] = _with_warnings(note("no-nvtx-ranges"), warnings, "NVTX")
+    if lost := [text for _, text in said if _LOSS.fullmatch(text.strip())]:
         missing["records"] = note("records-lost", warnings=_quoted(lost))
     return missing
 
 
-def _with_warnings(lacks: Note, timeline: Timeline, about: str) -> Note:
+def _with_warnings(lacks: Note, warnings: Sequence[str], about: str) -> Note:
     """Add what nsys warned of that names the trace in question."""
-    warnings = [
-        one.text
-        for one in timeline.diagnostics
-        if about in one.text and one.severity in _WARNINGS and _OF_DOMAINS not in one.text
-    ]
-    return note("nsys-warned", lacks=lacks, warnings=_quoted(warnings)) if warnings else lacks
+    warned = [text for text in warnings if about in text and _OF_DOMAINS not in text]
+    return note("nsys-warned", lacks=lacks, warnings=_quoted(warned)) if warned else lacks
 
 
 def _quoted(warnings: Iterable[str]) -> tuple[Note, ...]:

@@ -16,7 +16,7 @@ from support.exports import (
 )
 
 from perfgate.model.note import note
-from perfgate.model.timeline import CapturedGpu, Diagnostic
+from perfgate.model.timeline import CapturedGpu
 from perfgate.profilers.nsys.export.timeline import read_timeline
 
 
@@ -116,4 +116,3 @@ def test_descriptions_that_make_no_sense_are_left_out(path: Path) -> None:
     assert timeline.gpus == (
         CapturedGpu(device=3, name="NVIDIA \N{REPLACEMENT CHARACTER}", uuid=None),
     )
-    assert timeline.diagnostics == (Diagnostic(severity=0, text=""),)
