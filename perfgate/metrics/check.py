@@ -29,7 +29,7 @@ FEW: Final = 2
 MOST_OF_FEW: Final = 0.005
 """Half of kernel time's default budget."""
 MOST_BEFORE_CALL: Final = 0.01
-"""Share of the steps' operations that may begin before their calls; and of the steps' time."""
+"""Share of the steps' operations that may begin before their calls."""
 MOST_COPIES_LOST: Final = 0.05
 """Share of the steps' copying calls that may lack their copy: a call may copy nothing."""
 FEWEST_WORKING: Final = 3
@@ -134,15 +134,10 @@ def _busy_elsewhere(process: Process, devices: Devices) -> Iterator[Note]:
 
 def _before_their_calls(process: Process) -> Iterator[Note]:
     """GPU operations begin before the calls that launch them: one of two clocks is wrong."""
-    steps, totals = process.steps, process.totals
-    ahead = np.concatenate([*totals.before_call, np.empty(0, np.int64)])
+    totals = process.totals
     held = int(totals.operations[process.segments.turn >= 0].sum())
-    time = float(ahead.sum(dtype=np.float64))
-    if len(ahead) > MOST_BEFORE_CALL * held or time > MOST_BEFORE_CALL * int(
-        steps.ends[-1] - steps.starts[0]
-    ):
-        median_ms = float(np.median(ahead)) / 1e6
-        yield _bad("clocks-disagree", operations=held, early=len(ahead), median_ms=median_ms)
+    if totals.before_call > MOST_BEFORE_CALL * held:
+        yield _bad("clocks-disagree", operations=held, early=totals.before_call)
 
 
 def _lost(process: Process) -> Iterator[Note]:
@@ -232,8 +227,6 @@ def _other_notes(process: Process, step_ms: float | None) -> Iterator[Note]:
         yield note("counted-where-run", operations=linkless)
     if earlier := totals.before_capture:
         yield note("launched-before-capture", Severity.WARN, operations=earlier)
-    if timeless := totals.without_times:
-        yield note("operations-without-times", Severity.WARN, operations=timeless)
     if (graphs := totals.kernels.get(GRAPH_WORDS)) is not None:
         yield note("graphs-traced-whole", per_step=graphs.count / len(process.steps))
     if passing := [device for device in totals.devices if device not in process.in_use]:

@@ -117,9 +117,8 @@ class Linked:
     launched: int = 0
     """Since the first step."""
     without_call: int = 0
-    """Those that were attributed by their own start, because no call has their correlation id."""
-    since: int = 0
-    """And those of these since the first step."""
+    """And those of these that were attributed by their own start, because no call has their
+    correlation id."""
     outside: int = 0
     """And those of these that ran in no step, and count nowhere."""
 
@@ -200,9 +199,8 @@ class Tally:
     in its first steps, of which it is no part."""
     without_times: int = 0
     """Operations that begin and end at 0: CUPTI could not time them."""
-    before_call: list[Ints] = field(default_factory=list)
-    """How long before its call each of them began that did so by more than `CLOCKS_APART_NS`; ns,
-    by table."""
+    before_call: int = 0
+    """Operations in turns that began more than `CLOCKS_APART_NS` before their calls."""
     unknown_host: int = 0
     """Copies between host and device in turns of which the capture does not say where the host's
     end lies."""
@@ -263,7 +261,8 @@ class Tally:
         ahead = self.launches.begun(place) - start
         early = (ahead > CLOCKS_APART_NS) & (place >= 0) & ~untimed
         if early.any():
-            self.before_call.append(ahead[early & (self.segments.turn.take(segment) >= 0)])
+            in_turn = self.segments.turn.take(segment) >= 0
+            self.before_call += int(np.count_nonzero(early & in_turn))
 
     def _place_others(
         self, linked: Linked, segment: SmallInts, managed: Flags, start: Ints, ids: Ints
@@ -279,8 +278,7 @@ class Tally:
         launched = unknown[~managed[unknown]]
         at = segment[launched]
         since = at[at >= self.first_step]
-        linked.without_call += len(at)
-        linked.since += len(since)
+        linked.without_call += len(since)
         linked.outside += int(np.count_nonzero(self.segments.step[since] < 0))
         np.add.at(self.calls_lost, at[ids[launched] > 0], 1)
 
@@ -406,7 +404,7 @@ def _add_calls(
             total.launched += int(np.count_nonzero(chosen))
             lost += int(np.count_nonzero(~ran[total.launches.place(calls.correlation[chosen])]))
     # What ran since the first step and has no call may be of a launch of which nothing is found.
-    total.lost = max(0, lost - total.linked[Table.KERNELS].since)
+    total.lost = max(0, lost - total.linked[Table.KERNELS].without_call)
     waiting = np.flatnonzero(counted[Metric.SYNCS] & calls.in_turn)
     lasted, labels = calls.end[waiting] - calls.start[waiting], len(segments.labels)
     label = segments.label[calls.segment[waiting]]

@@ -53,8 +53,8 @@ INVALID: Final[Rows] = {
     ),
     "clocks-disagree": (
         "of {operations} GPU operations in the steps {early} began before the call that launched "
-        "them, by {median_ms:ms} ms at the median: the GPU's clock and the CPU's disagree in this "
-        "capture; run it again, or with another nsys or driver"
+        "them: the GPU's clock and the CPU's disagree in this capture; run it again, or with "
+        "another nsys or driver"
     ),
     "work-lost": (
         "of {launched} launches in the steps the capture lacks the work of {lost}: the profiler "
@@ -130,7 +130,6 @@ OTHER_NOTES: Final[Rows] = {
     "launched-before-capture": (
         "GPU operations were launched before the capture and are of no step ({operations})"
     ),
-    "operations-without-times": "GPU operations have no times in the capture ({operations})",
     "graphs-traced-whole": (
         "CUDA graphs were traced whole: what they copy or send with NCCL is part of their kernel "
         "time, and of no other metric ({per_step:count} per step)"
