@@ -3,7 +3,7 @@ judges no number."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import numpy as np
@@ -44,13 +44,19 @@ _BY_TABLE: Final[Mapping[Table, tuple[Metric, ...]]] = {
 
 def why_absent(process: Process, devices: Devices) -> Absent:
     """Each metric that is not known, and why; reasons of the steps come before the capture's."""
-    steps, totals = process.steps, process.totals
-    absent = _uncopied(process) | _without_kernels(process, devices)
-    if why := process.timeline.missing.get("devices"):
-        absent = dict.fromkeys((Metric.GAP_MS, *EXPOSED), why) | absent
+    steps, totals, missing = process.steps, process.totals, process.timeline.missing
+    absent: Absent = {}
+    if why := missing.get("devices"):
+        absent |= dict.fromkeys((Metric.GAP_MS, *EXPOSED), why)
     if copies := totals.unknown_host:
-        absent.setdefault(Metric.PAGEABLE_COPIES, note("host-memory-unknown", copies=copies))
-    absent = _without_calls(process) | absent
+        absent[Metric.PAGEABLE_COPIES] = note("host-memory-unknown", copies=copies)
+    for metrics, why in _unrecorded(process, devices):
+        absent |= dict.fromkeys(metrics, why)
+    if not totals.calls.any():
+        why = None if len(process.timeline.calls.start) else missing.get("calls")
+        absent |= dict.fromkeys(CALLED, why or note("no-calls", pid=process.pid))
+    elif why := _calls_lost(process):
+        absent |= dict.fromkeys(CALLED, why)
     if steps.whole:
         absent |= dict.fromkeys(PERIODS, note("window-as-one"))
     elif process.windows is None:
@@ -82,42 +88,26 @@ def why_unplaced(process: Process) -> Note | None:
     return note("launches-unknown", count=count, what="GPU operations")
 
 
-def _without_kernels(process: Process, devices: Devices) -> Absent:
-    """What is not known where there is no operation, no kernel, or no kernel of NCCL's."""
+def _unrecorded(process: Process, devices: Devices) -> Iterator[tuple[Iterable[Metric], Note]]:
+    """What is not known where there is no operation, no kernel, no kernel of NCCL's, or no copy."""
     timeline, totals, pid = process.timeline, process.totals, process.pid
+    calls = totals.copying
+    if not len(timeline.copies.start) and calls and calls >= FEWEST_APART * len(process.steps):
+        why = timeline.missing.get("copies") or note("copies-not-recorded", calls=calls)
+        yield (Metric.GAP_MS, Metric.H2D_MS, *EXPOSED, *_COPY_COUNTS), why
+    launched = int(totals.by_segment[Metric.LAUNCHES].sum())
+    is_lost = bool(launched) or 0 < totals.launched == totals.lost
     if not totals.devices:
         why = timeline.missing.get("kernels") or note("nothing-on-a-gpu")
         if timeline.gpu_operations:
             why = note("no-gpu-work", pid=pid)
-        return dict.fromkeys(_FROM_OPERATIONS, why)
-    launched = int(totals.by_segment[Metric.LAUNCHES].sum())
-    if not totals.kernels and (launched or 0 < totals.launched == totals.lost):
-        why = note("work-not-recorded", pid=pid, launched=launched or totals.launched)
-        return dict.fromkeys(_FROM_KERNELS, why)
-    if not devices.nccl.any():
+        yield _FROM_OPERATIONS, why
+    elif not totals.kernels and is_lost:
+        count = launched or totals.launched
+        yield _FROM_KERNELS, note("work-not-recorded", pid=pid, launched=count)
+    elif not devices.nccl.any():
         whole = len(timeline.graphs.start)
-        return dict.fromkeys(_NCCL, note("no-nccl-outside-graphs") if whole else NO_NCCL)
-    return {}
-
-
-def _uncopied(process: Process) -> Absent:
-    """What is not known where the steps ask for copies and the capture holds none at all."""
-    timeline, calls = process.timeline, process.totals.copying
-    if len(timeline.copies.start) or not calls or calls < FEWEST_APART * len(process.steps):
-        return {}
-    why = timeline.missing.get("copies") or note("copies-not-recorded", calls=calls)
-    return dict.fromkeys((Metric.GAP_MS, Metric.H2D_MS, *EXPOSED, *_COPY_COUNTS), why)
-
-
-def _without_calls(process: Process) -> Absent:
-    """What the calls do not show: all of them, the process's own, their names, or some are lost."""
-    timeline = process.timeline
-    if not process.totals.calls.any():
-        why = None if len(timeline.calls.start) else timeline.missing.get("calls")
-        why = why or note("no-calls", pid=process.pid)
-    else:
-        why = _calls_lost(process)
-    return dict.fromkeys(CALLED, why) if why else {}
+        yield _NCCL, note("no-nccl-outside-graphs") if whole else NO_NCCL
 
 
 def _calls_lost(process: Process) -> Note | None:

@@ -70,7 +70,6 @@ def notes_of(
     if why_unplaced(process) is None:
         first_time = unsettled(process)
         found += [
-            *_before_their_calls(process),
             *([first_time] if first_time is not None else []),
             *_lost(process),
             *_without_records(process),
@@ -132,27 +131,23 @@ def _busy_elsewhere(process: Process, devices: Devices) -> Iterator[Note]:
             )
 
 
-def _before_their_calls(process: Process) -> Iterator[Note]:
-    """GPU operations begin before the calls that launch them: one of two clocks is wrong."""
-    totals = process.totals
-    held = int(totals.operations[process.segments.turn >= 0].sum())
+def _lost(process: Process) -> Iterator[Note]:
+    """Launches lack their kernels, or copying calls their copies; or operations their times, or
+    begin before the calls that launch them: one of two clocks is wrong."""
+    totals, in_turns = process.totals, process.segments.turn >= 0
+    held = int(totals.operations[in_turns].sum())
     if totals.before_call > MOST_BEFORE_CALL * held:
         yield _bad("clocks-disagree", operations=held, early=totals.before_call)
-
-
-def _lost(process: Process) -> Iterator[Note]:
-    """Launches lack their kernels, or copying calls their copies; or operations their times."""
-    totals = process.totals
     if totals.lost > MOST_LOST * totals.launched:
         yield _bad("work-lost", launched=totals.launched, lost=totals.lost)
     if totals.nodes_lost > MOST_LOST * totals.nodes:
         yield _bad("graph-kernels-lost", kernels=totals.nodes, lost=totals.nodes_lost)
-    held = len(process.timeline.copies.start)
-    if held and totals.copies_lost > MOST_COPIES_LOST * totals.copying:
+    copies = len(process.timeline.copies.start)
+    if copies and totals.copies_lost > MOST_COPIES_LOST * totals.copying:
         yield _bad("copies-lost", calls=totals.copying, lost=totals.copies_lost)
-    operations = int(totals.operations.sum())
-    if totals.without_times > _few(operations):
-        yield _bad("durations-lost", held=operations, lacking=totals.without_times)
+    held = int(totals.operations.sum())
+    if totals.without_times > _few(held):
+        yield _bad("durations-lost", held=held, lacking=totals.without_times)
 
 
 def _few(held: int) -> float:

@@ -210,7 +210,7 @@ def _cpu(place: StepPlace) -> Iterator[_Line]:
     ranges, calls = process.timeline.ranges, process.timeline.calls
     rows = place.inside(ranges)
     rows = rows[ranges.process[rows] == steps.process]
-    own, its = int(steps.threads[place.index]), steps.rows[place.index]
+    own, its = steps.thread, steps.rows[place.index]
     order = (ranges.name.codes[rows], rows != its, -ranges.end[rows], ranges.start[rows])
     rows = rows[np.lexsort(order)]
     begins, ends = int(steps.starts[place.index]), int(steps.range_ends[place.index])

@@ -107,8 +107,8 @@ INVALID: Final[Rows] = {
         "work that belongs in the warm-up; raise warmup by at least {last}"
     ),
     "loops-at-once": (
-        "{threads} threads hold steps at the same time, each of a loop of its own: let `step` "
-        "match the name of one thread's alone"
+        "{threads} threads hold steps, each of a loop of its own: let `step` match the name of one "
+        "thread's alone"
     ),
     "steps-ambiguous": (
         "{ranges} ranges are named {name} where {steps} were declared, and which are the loop's "
@@ -145,9 +145,7 @@ OTHER_NOTES: Final[Rows] = {
     "ranges-nested": (
         "ranges that match lie inside another one that does, and are not counted ({ranges})"
     ),
-    "one-thread-measured": (
-        "{threads} threads hold steps at the same time: those of thread {thread} are measured"
-    ),
+    "one-thread-measured": ("{threads} threads hold steps: those of thread {thread} are measured"),
     "last-step-cut": (
         "the last step ends with the capture, may have been cut off by it and is not counted"
     ),
