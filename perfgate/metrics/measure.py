@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
+from typing import Unpack
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from perfgate.metrics.check import notes_of
 from perfgate.metrics.devices import Devices, gaps_by_segment
 from perfgate.metrics.intervals import LONGEST_COUNTED, Idle, Windows
 from perfgate.metrics.process import Process
-from perfgate.metrics.steps import StepSpans, find_steps
+from perfgate.metrics.steps import StepRule, StepSpans, find_steps
 from perfgate.metrics.tally import MEMSET_WORDS, Table
 from perfgate.metrics.values import (
     block_samples,
@@ -31,16 +32,9 @@ from perfgate.model.sample import DeviceSample, ProcessSample
 from perfgate.model.timeline import CopyKind, Ints, Timeline
 
 
-def measure(
-    timeline: Timeline,
-    *,
-    step: str | None,
-    is_pattern: bool = False,
-    warmup: int = 0,
-    steps: int | None = None,
-) -> tuple[ProcessSample, ...]:
+def measure(timeline: Timeline, **rule: Unpack[StepRule]) -> tuple[ProcessSample, ...]:
     """Every metric of each process that has steps, `by_gpu`; with `step` None, of each process's
-    window as one.
+    window as one. `rule` is that of `find_steps`.
 
     Times are ms and counts are plain, all per step; of a whole window they are totals and
     `ProcessSample.steps` is 0.
@@ -63,14 +57,13 @@ def measure(
     - Managed memory's host-to-device migrations are in `h2d_ms` and `h2d_exposed_ms` but not in the
       counts, which are to be exact: page faults are not.
 
-    Fewer than `steps` steps: all there are, and `ProcessSample.steps` says how many. `step` is a
-    range's name or, with `is_pattern`, a regular expression; see `find_steps` for what a step is.
+    Fewer than `steps` steps: all there are, and `ProcessSample.steps` says how many.
 
     Raises:
         StepsNotFound: no process has a step left after warm-up.
         ConfigInvalid: `step` is no regular expression though `is_pattern` is set.
     """
-    found = find_steps(timeline, step=step, is_pattern=is_pattern, warmup=warmup, steps=steps)
+    found = find_steps(timeline, **rule)
     # As `cuda_gpu_mem_time_sum` prints it: to 0.1 %, managed memory's migrations in their own rows.
     copies, memsets = timeline.copies, timeline.memsets
     length = copies.end - copies.start

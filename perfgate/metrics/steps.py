@@ -144,7 +144,7 @@ def find_steps(
             chosen.append(own)
         elif own.drawn:
             fields = {"pid": pid, "ranges": own.drawn, "matching": len(rows)}
-            without.append(note("all-warmup", Severity.WARN, **fields))
+            without.append(Note(code="all-warmup", severity=Severity.WARN, fields=fields))
     if not chosen:
         raise _not_found(timeline, rule, matching, without)
     return tuple(
@@ -233,10 +233,11 @@ def _of_process(ranges: Ranges, rule: _Rule, rows: Ints, start: int | None) -> _
     if len(rows) and outermost < len(closed) and (rule.is_pattern or lacks):
         notes.append(note("ranges-nested", Severity.WARN, ranges=len(closed) - outermost))
     if rule.steps is not None and start is None and not rule.is_pattern:
-        held, fields = outermost - rule.warmup, {"name": rule.step, "steps": rule.steps}
+        held = outermost - rule.warmup
         if held > rule.steps:
             # More ranges than the declared steps bear their name: it may be the project's own.
-            notes.append(note("steps-ambiguous", Severity.INVALID, ranges=held, **fields))
+            fields = {"ranges": held, "name": rule.step, "steps": rule.steps}
+            notes.append(Note(code="steps-ambiguous", severity=Severity.INVALID, fields=fields))
     return _Chosen(rows[: rule.steps], drawn, notes)
 
 

@@ -246,9 +246,10 @@ def _gpus(place: StepPlace) -> Iterator[_Line]:
         kinds = [[*_KINDS].index(kind) for kind, _ in called]
         names = [name for _, name in called]
         spans = place.spans(ops.start[rows], ops.end[rows], names, step)
-        where = (ops.device[rows], ~own, ops.process[rows], ops.stream[rows])
-        for *key, kind, span in zip(*(one.tolist() for one in where), kinds, spans, strict=True):
-            found[*key, kind].append(span)
+        columns = (ops.device[rows], ~own, ops.process[rows], ops.stream[rows])
+        keys = zip(*(one.tolist() for one in columns), kinds, strict=True)
+        for key, span in zip(keys, spans, strict=True):
+            found[key].append(span)
     launched = process.totals.by_segment[Metric.LAUNCHES].any()
     for device in process.totals.devices:
         title = process.gpu_title(device)
