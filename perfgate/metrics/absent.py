@@ -3,14 +3,14 @@ judges no number."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import numpy as np
 
 from perfgate.metrics.devices import Devices
 from perfgate.metrics.process import Process
-from perfgate.metrics.tally import Table
+from perfgate.metrics.tally import MOST_OUTSIDE
 from perfgate.model.arrays import distinct
 from perfgate.model.metric import CALLED, EXPOSED, METRICS, PERIODS, Metric
 from perfgate.model.note import Note, note
@@ -28,18 +28,9 @@ Absent = dict[Metric, Note]
 _FROM_OPERATIONS: Final = tuple(metric for metric in METRICS if metric not in (*CALLED, *PERIODS))
 _NCCL: Final = (Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS)
 _FROM_KERNELS: Final = (Metric.KERNEL_MS, Metric.GAP_MS, Metric.NCCL_MS, *EXPOSED)
-_COPY_COUNTS: Final = (
-    Metric.H2D_COPIES,
-    Metric.H2D_BYTES,
-    Metric.D2H_COPIES,
-    Metric.PAGEABLE_COPIES,
+_FROM_COPIES: Final = tuple(
+    metric for metric in _FROM_OPERATIONS if metric not in (Metric.KERNEL_MS, Metric.NCCL_MS)
 )
-_BY_TABLE: Final[Mapping[Table, tuple[Metric, ...]]] = {
-    Table.KERNELS: (),  # without these nothing is known of the steps
-    Table.COPIES: (Metric.H2D_MS, Metric.H2D_EXPOSED_MS, Metric.MEM_EXPOSED_MS, *_COPY_COUNTS),
-    Table.MEMSETS: (Metric.MEM_EXPOSED_MS,),
-}
-"""What is not known where it is not known which step launched a table's operations."""
 
 
 def why_absent(process: Process, devices: Devices) -> Absent:
@@ -65,27 +56,17 @@ def why_absent(process: Process, devices: Devices) -> Absent:
     elif not np.median(process.periods):
         absent[Metric.GAP_MS] = note("period-is-zero")
     if why := why_unplaced(process):
-        return absent | dict.fromkeys((*PERIODS, *_FROM_OPERATIONS), why)
-    for table, linked in totals.linked.items():
-        if linked.is_lost:
-            why = note("launches-unknown", count=linked.outside, what=table.value)
-            absent |= dict.fromkeys(_BY_TABLE[table], why)
+        absent |= dict.fromkeys((*PERIODS, *_FROM_OPERATIONS), why)
     return absent
 
 
 def why_unplaced(process: Process) -> Note | None:
-    """Why nothing is known of the steps' operations: no call links the kernels to a step.
+    """Why nothing is known of the steps' operations: no call links them to a step.
 
-    Without its kernels, or anything else that it launched, it is not known when a step was
-    complete.
+    Without what it launched it is not known when a step was complete.
     """
-    linked = process.totals.linked
-    held = [one for one in linked.values() if one.launched]
-    lost = [one for one in held if one.is_lost]
-    if not linked[Table.KERNELS].is_lost and (not lost or len(lost) < len(held)):
-        return None
-    count = sum(one.outside for one in lost)
-    return note("launches-unknown", count=count, what="GPU operations")
+    outside, linkable = process.totals.outside, process.totals.linkable
+    return note("launches-unknown", count=outside) if outside > MOST_OUTSIDE * linkable else None
 
 
 def _unrecorded(process: Process, devices: Devices) -> Iterator[tuple[Iterable[Metric], Note]]:
@@ -94,7 +75,7 @@ def _unrecorded(process: Process, devices: Devices) -> Iterator[tuple[Iterable[M
     calls = totals.copying
     if not len(timeline.copies.start) and calls and calls >= FEWEST_APART * len(process.steps):
         why = timeline.missing.get("copies") or note("copies-not-recorded", calls=calls)
-        yield (Metric.GAP_MS, Metric.H2D_MS, *EXPOSED, *_COPY_COUNTS), why
+        yield _FROM_COPIES, why
     launched = int(totals.by_segment[Metric.LAUNCHES].sum())
     is_lost = bool(launched) or 0 < totals.launched == totals.lost
     if not totals.devices:

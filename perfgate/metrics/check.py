@@ -191,12 +191,9 @@ def _uncounted(process: Process, step_ms: float | None) -> Iterator[Note]:
     """Operations count nowhere, or steps take no time: complete only when earlier ones' work is, or
     without any."""
     totals, done = process.totals, process.done
-    # Where no call was recorded at all, the counts that are absent for it say so; where operations
-    # that count nowhere are many, their metrics are absent.
-    for table, one in totals.linked.items() if totals.calls.any() else ():
-        if one.outside > _few(one.launched) and not one.is_lost:
-            held, what = one.launched, table.value
-            yield _bad("operations-of-no-step", held=held, what=what, outside=one.outside)
+    # Where no call was recorded at all, the counts that are absent for it say so.
+    if totals.outside > _few(totals.linkable) and totals.calls.any():
+        yield _bad("operations-of-no-step", held=totals.linkable, outside=totals.outside)
     overtaken = np.append(False, done[1:] == done[:-1])
     # The step behind those that an operation spans has a period that is too short as well.
     spans = int((overtaken[1:] & ~overtaken[:-1]).sum())
@@ -218,7 +215,7 @@ def _other_notes(process: Process, step_ms: float | None) -> Iterator[Note]:
         between = (steps.starts[1:] - steps.ends[:-1])[~steps.resumes[1:]]
         if np.median(process.done - steps.ends) >= np.median(between):
             yield note("cpu-runs-ahead", Severity.ROUTINE, range_ms=range_ms, step_ms=step_ms)
-    if linkless := sum(one.without_call for one in totals.linked.values()):
+    if linkless := totals.without_call:
         yield note("counted-where-run", operations=linkless)
     if earlier := totals.before_capture:
         yield note("launched-before-capture", Severity.WARN, operations=earlier)

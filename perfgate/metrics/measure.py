@@ -17,7 +17,6 @@ from perfgate.metrics.devices import Devices, gaps_by_segment
 from perfgate.metrics.intervals import LONGEST_COUNTED, Idle, Windows
 from perfgate.metrics.process import Process
 from perfgate.metrics.steps import StepRule, StepSpans, find_steps
-from perfgate.metrics.tally import MEMSET_WORDS, Table
 from perfgate.metrics.values import (
     block_samples,
     copy_samples,
@@ -122,13 +121,7 @@ def _measured(
     }
     in_use = process.in_use if Metric.GAP_MS in values else ()
     idle = {device: devices.idle(device) for device in in_use}
-    placed, linked, count = why_unplaced(process) is None, totals.linked, len(steps)
-    copies_placed = placed and not linked[Table.COPIES].is_lost
-    memory = {
-        words: work
-        for words, work in totals.memory.items()
-        if not linked[Table.MEMSETS if words == MEMSET_WORDS else Table.COPIES].is_lost
-    }
+    placed, count = why_unplaced(process) is None, len(steps)
     has_blocks = Metric.STEP_MS in values and bool(steps.resumes.any())
     ranges = _attributable(process, values, idle, [*exposed.values()])
     return ProcessSample(
@@ -148,8 +141,8 @@ def _measured(
             for device, its in per_device.items()
         ),
         ranges=range_samples(process.segments, ranges, steps=count),
-        kernels=kernel_samples(totals.kernels, memory, steps=count) if placed else (),
-        copies=copy_samples(totals.copies, steps=count) if copies_placed else (),
+        kernels=kernel_samples(totals.kernels, totals.memory, steps=count) if placed else (),
+        copies=copy_samples(totals.copies, steps=count) if placed else (),
         syncs=()
         if Metric.SYNCS in absent
         else sync_samples(totals.syncs, process.segments.labels, steps=count),

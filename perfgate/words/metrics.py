@@ -14,8 +14,8 @@ ABSENT: Final[Rows] = {
     ),
     "period-is-zero": "the median period is 0 ms, of which no share is idle",
     "launches-unknown": (
-        "{count} {what} ran outside the steps, and the capture does not say which step launched "
-        "them: it holds no API call with their correlation id"
+        "{count} GPU operations ran outside the steps, and the capture does not say which step "
+        "launched them: it holds no API call with their correlation id"
     ),
     "host-memory-unknown": (
         "of {copies:copy|copies} the capture does not say which memory they used"
@@ -75,8 +75,8 @@ INVALID: Final[Rows] = {
         "GPU"
     ),
     "operations-of-no-step": (
-        "of {held} {what} since the first step {outside} have no API call in the capture and ran "
-        "outside all steps, so that they would count nowhere: run it again"
+        "of {held} GPU operations since the first step {outside} have no API call in the capture "
+        "and ran outside all steps, so that they would count nowhere: run it again"
     ),
     "durations-lost": (
         "of {held} GPU operations {lacking} have no times in the capture, and would count as 0 ms: "
