@@ -10,7 +10,7 @@ from typing import Final, Literal, NamedTuple, Unpack
 
 import numpy as np
 
-from perfgate.metrics.devices import idle_of
+from perfgate.metrics.devices import idle_of, on
 from perfgate.metrics.process import Process
 from perfgate.metrics.steps import StepRule, find_steps
 from perfgate.metrics.tally import GRAPH_WORDS, MEMSET_WORDS, NCCL_KERNEL, copy_words
@@ -262,7 +262,7 @@ def _gpus(place: StepPlace) -> Iterator[_Line]:
             yield from _spread(of_stream + _KINDS[kind], kind, found[key])
         # Where kernels were launched and none was recorded, it is not known.
         if process.totals.kernels or not launched:
-            idle = idle_of((ops, ops.device == device) for ops in timeline.operations)
+            idle = idle_of(on(device, *timeline.operations))
             times = np.clip((idle.starts, idle.ends), place.start, place.end) - place.start
             spans = [_Span(start, end, "idle") for start, end in times.T.tolist() if end > start]
             yield _Line(f"{title} idle", "idle", spans)
