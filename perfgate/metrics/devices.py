@@ -4,7 +4,7 @@ idle time belongs; it must not know what that costs."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from typing import Final
 
 import numpy as np
@@ -43,23 +43,24 @@ class Devices:
         self._timeline = t = timeline
         kernels, rest = t.kernels, (t.graphs, t.copies, t.memsets)
         keys = [key for key, name in t.names.items() if NCCL_KERNEL.match(name)]
-        self.nccl: Flags = np.isin(kernels.name, keys)
+        self.nccl: Flags = np.zeros(len(kernels.name), np.bool_)
         """Which kernels of the capture are NCCL's, shape (n,)."""
-        self.present = sorted(
-            {one for ops in t.operations for one in distinct(ops.device).tolist()}
-        )
+        if keys:
+            self.nccl = np.isin(kernels.name, keys)
+        present = {one for ops in t.operations for one in distinct(ops.device).tolist()}
+        self.present = sorted(present)
         """Those on which any process of the capture ran anything."""
-        copied, has_nccl = bool(len(t.copies.start) or len(t.memsets.start)), self.nccl.any()
-        self._all = {one: pool.submit(idle_of, on(one, kernels, *rest)) for one in self.present}
-        self._kernels = {
-            one: pool.submit(idle_of, on(one, kernels, t.graphs)) for one in self.present if copied
-        }
-        self._but_nccl = {
-            one: pool.submit(idle_of, [(kernels, here & ~self.nccl), *on(one, *rest)])
-            for one in self.present
-            if has_nccl
-            for ((_, here),) in [on(one, kernels)]
-        }
+        copied = bool(len(t.copies.start) or len(t.memsets.start))
+        self._all: dict[int, Future[Idle]] = {}
+        self._kernels: dict[int, Future[Idle]] = {}
+        self._but_nccl: dict[int, Future[Idle]] = {}
+        for one in self.present:
+            self._all[one] = pool.submit(idle_of, on(one, kernels, *rest))
+            if copied:
+                self._kernels[one] = pool.submit(idle_of, on(one, kernels, t.graphs))
+            if self.nccl.any():
+                others = (kernels, (kernels.device == one) & ~self.nccl)
+                self._but_nccl[one] = pool.submit(idle_of, [others, *on(one, *rest)])
 
     def idle(self, device: int) -> Idle:
         """Times without any operation."""
