@@ -157,7 +157,7 @@ def find_steps(
             range_ends=ranges.end[one.rows],
             resumes=_resumes(ranges, one.rows),
             drawn=one.drawn if is_pattern else None,
-            names=_shares(ranges.name[one.rows]),
+            names=one.names,
             notes=(*one.notes, *without),
         )
         for one in chosen
@@ -206,6 +206,7 @@ class _Chosen(NamedTuple):
     rows: Ints
     drawn: int
     """How many there are with the warm-up and those behind the last that is used."""
+    names: Mapping[str, float]
     notes: Sequence[Note]
 
 
@@ -238,7 +239,11 @@ def _of_process(ranges: Ranges, rule: _Rule, rows: Ints, start: int | None) -> _
             # More ranges than the declared steps bear their name: it may be the project's own.
             fields = {"ranges": held, "name": rule.step, "steps": rule.steps}
             notes.append(Note(code="steps-ambiguous", severity=Severity.INVALID, fields=fields))
-    return _Chosen(rows[: rule.steps], drawn, notes)
+    rows = rows[: rule.steps]
+    found = Counter(kinds_of(list(ranges.name[rows])))
+    few = sorted(found.items()) if len(found) <= MOST_STEP_NAMES else ()
+    names = {name: round(count / len(rows), 3) for name, count in few}
+    return _Chosen(rows, drawn, names, notes)
 
 
 def _outermost(ranges: Ranges, rows: Ints) -> Ints:
@@ -363,12 +368,6 @@ def _resumes(ranges: Ranges, steps: Ints) -> Flags:
 def _until_next(ranges: Ranges, rows: Ints) -> Ints:
     """Where each of one thread's steps ends: with its range, or where the next begins."""
     return np.minimum(ranges.end[rows], np.append(ranges.start[rows][1:], ranges.end[rows][-1:]))
-
-
-def _shares(names: RangeNames) -> dict[str, float]:
-    found = Counter(kinds_of(list(names)))
-    few = sorted(found.items()) if len(found) <= MOST_STEP_NAMES else ()
-    return {name: round(count / len(names), 3) for name, count in few}
 
 
 def _not_found(

@@ -23,7 +23,7 @@ from perfgate.profilers.nsys.command import (
     export_command,
     without_profiler,
 )
-from perfgate.profilers.nsys.export.file import REPORTS, check_capture, check_export
+from perfgate.profilers.nsys.export.file import REPORTS, check_capture, open_export
 from perfgate.profilers.nsys.output import PROGRESS
 from perfgate.profilers.nsys.tool import NsysTool
 from perfgate.profilers.seam import OnTick
@@ -57,7 +57,8 @@ def export(
         said = next((found[1] for line in lines if (found := _EXPORT_ERROR.search(line))), None)
         if said is None and not finished.timed_out:
             try:
-                check_export(work / "target.sqlite")
+                with open_export(work / "target.sqlite"):
+                    pass
             except CaptureUnreadable:
                 said = _last(lines) or "it did not say why"
         if finished.timed_out or said is not None:
@@ -93,7 +94,8 @@ def answers(
         CaptureUnreadable: the export is none, or nsys failed on it.
         StoreFailed: `folder` cannot be written.
     """
-    check_export(sqlite)
+    with open_export(sqlite):
+        pass
     found: dict[Name, str] = {}
     with workshop(folder) as work, literal(work) as plain:
         (work / "capture.sqlite").symlink_to(sqlite.absolute())

@@ -23,7 +23,7 @@ from perfgate.profilers.nsys.command import (
     window_options,
     without_profiler,
 )
-from perfgate.profilers.nsys.export.file import check_export
+from perfgate.profilers.nsys.export.file import open_export
 from perfgate.profilers.nsys.export.scrub import clean_export
 from perfgate.profilers.nsys.output import (
     FULL_BYTES,
@@ -79,7 +79,11 @@ def profile(tool: NsysTool, spec: ProfileSpec, *, on_tick: OnTick = None) -> Pro
     elif not captures and problem is None:
         problem, crashed = why_no_capture(tool, spec, finished, "\n".join(lines.own))
     never_ran = crashed or (problem is not None and problem.code == NOT_STARTED and not captures)
-    status = None if never_ran else _workload_status(finished, spec)
+    # After --duration nsys goes home with 0 and leaves the workload running.
+    left_running = isinstance(spec.capture, CaptureWindow) and not all(map(is_nsys, finished.left))
+    status = finished.returncode
+    if never_ran or left_running or (status is not None and status < 0):
+        status = None
     return ProfileOutcome(
         log=spec.folder / LOG,
         captures=captures,
@@ -93,15 +97,6 @@ def profile(tool: NsysTool, spec: ProfileSpec, *, on_tick: OnTick = None) -> Pro
         nsys_hung=finished.timed_out and bool(finished.left) and all(map(is_nsys, finished.left)),
         crashed=crashed,
     )
-
-
-def _workload_status(finished: Finished, spec: ProfileSpec) -> int | None:
-    """The workload's exit status, as nsys passed it on."""
-    if finished.returncode is None or finished.returncode < 0:
-        return None
-    if isinstance(spec.capture, CaptureWindow) and not all(map(is_nsys, finished.left)):
-        return None  # after --duration nsys goes home with 0 and leaves the workload running
-    return finished.returncode
 
 
 def _captures(
@@ -130,10 +125,10 @@ def _exported_with(rep: Path) -> Path | None:
     if not sqlite.is_file() or sqlite.stat().st_mtime_ns < rep.stat().st_mtime_ns:
         return None
     try:
-        check_export(sqlite)
+        with open_export(sqlite):
+            return sqlite
     except CaptureUnreadable:
         return None
-    return sqlite
 
 
 def _run(tool: NsysTool, spec: ProfileSpec, lines: Output, on_tick: OnTick) -> tuple[Finished, int]:

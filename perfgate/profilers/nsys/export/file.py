@@ -42,10 +42,7 @@ class Export:
         if not self.has(table):
             return []
         chosen = (f'"{name}"' if self.has(table, name) else "NULL" for name in columns)
-        return self.query(f'SELECT {", ".join(chosen)} FROM "{table}"')
-
-    def query(self, sql: str) -> list[tuple[Any, ...]]:
-        return self.connection.execute(sql).fetchall()
+        return list(self.connection.execute(f'SELECT {", ".join(chosen)} FROM "{table}"'))
 
     def require(self, table: str, column: str) -> None:
         """Raise LayoutUnknown where a table lacks a column."""
@@ -136,12 +133,6 @@ def check_capture(path: Path) -> bytes:
     if head == _LFS_POINTER:
         raise CaptureUnreadable("capture-is-pointer", path=str(path), name=path.name)
     return head
-
-
-def check_export(path: Path) -> None:
-    """Raise as `read_timeline` does for what is no whole export; SQLite sees if pages are gone."""
-    with open_export(path):
-        pass
 
 
 def _refuse_unknown(path: Path, tables: Mapping[str, object], views: Sequence[str]) -> None:

@@ -141,10 +141,12 @@ def number_processes(tables: Sequence[Columns]) -> tuple[tuple[int, ...], dict[i
 
 def _from_pages(export: Export, table: ExportTable) -> Columns:
     name = table.name
-    ((root,),) = export.query(f"SELECT rootpage FROM sqlite_master WHERE name = '{name}'")
-    if export.query(f"SELECT 1 FROM pragma_table_info('{name}') WHERE pk"):
+    ((root,),) = export.connection.execute(
+        f"SELECT rootpage FROM sqlite_master WHERE name = '{name}'"
+    )
+    if [*export.connection.execute(f"SELECT 1 FROM pragma_table_info('{name}') WHERE pk")]:
         raise Unusual  # a column is the row id
-    ((last,),) = export.query(f"SELECT max(rowid) FROM {name}")
+    ((last,),) = export.connection.execute(f"SELECT max(rowid) FROM {name}")
     most = int(last or 0)
     if most <= FEW_ROWS:
         raise Unusual

@@ -136,7 +136,9 @@ def _strings(export: Export, ids: Ints) -> dict[int, str]:
     for column in ("id", "value"):
         export.require(STRINGS, column)
     wanted = ", ".join(map(str, ids.tolist()))
-    found = dict(export.query(f"SELECT id, value FROM {STRINGS} WHERE id IN ({wanted})"))
+    found = dict(
+        export.connection.execute(f"SELECT id, value FROM {STRINGS} WHERE id IN ({wanted})")
+    )
     for number in ids.tolist():
         if number not in found:
             raise export.impossible(STRINGS, "id", f"no {number}")
