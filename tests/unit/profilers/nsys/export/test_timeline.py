@@ -177,19 +177,6 @@ def test_names_may_hold_anything(path: Path) -> None:
     assert list(read_timeline(other).names.values()) == ["\ufffd("]
 
 
-@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
-def test_whoever_ends_the_reading_is_heard(
-    path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[BaseException]
-) -> None:
-    def ended(*_: object, **__: object) -> None:
-        raise kind
-
-    monkeypatch.setattr(pages.Pages, "numbers", ended)
-    write_export(path, Kernel("k", 0, 1))
-    with pytest.raises(kind):
-        read_timeline(path)
-
-
 # --- ranges and their domains --------------------------------------------------------------------
 
 
