@@ -73,7 +73,6 @@ def assert_same(one: Timeline, other: Timeline) -> None:
         "processes",
         "gpus",
         "missing",
-        "diagnostics",
     ):
         assert getattr(one, fact) == getattr(other, fact), fact
 
