@@ -66,7 +66,7 @@ def bless(
         results = [one.found for one in listed if isinstance(one.found, Result)]
         old = here.store.baselines.load(slug, name)
         if occasion:
-            new = blessing.add_occasion(results, old, asked)
+            new = blessing.add_occasion(results[0], old, asked)
         else:
             new = blessing.bless(
                 results,

@@ -12,10 +12,11 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+from pydantic import ValidationError
 
 from perfgate.model.errors import ConfigInvalid, PerfgateError
+from perfgate.model.given import refused
 from perfgate.model.secrets import Cleaner, looks_secret
-from perfgate.model.settings import check_budgets, validated
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 from perfgate.model.workload_file import read_workload_file
@@ -115,6 +116,8 @@ class GatedModule(WorkloadModule):
                 items.append(item)
         except SystemExit as left:
             error = ConfigInvalid("workload-left", source=source, status=repr(left.code))
+        except ValidationError as invalid:
+            error = refused(invalid, Workload, place=f"{source}: @workload: ")
         except ConfigInvalid as invalid:
             error = invalid
         else:
@@ -131,22 +134,21 @@ class GatedModule(WorkloadModule):
             name = function.originalname  # that of its baseline has the secret of a parameter in it
             raise ConfigInvalid("workload-id-secret", source=source, workload=name, name=cleaned)
         path, line, _ = function.reportinfo()
-        place = f"{source}: @workload of {function.name}: "
-        check_budgets(declared.budgets, place=f"{place}budgets")
-        given = {
-            **vars(declared),
-            "id": function.name,
-            "source": source,
-            "line": line if Path(path) == self.path else None,
-            "nodeid": function.nodeid,
-            "parameters": parameters,
-            "by_id": by_id,
-            "options": compared_options(self.config),
-            "timeout_s": declared.timeout_s or gate.settings.timeout_s,
-        }
-        workload = validated(Workload, given, place=place)
-        check_budgets(workload.budgets, place=f"{place}budgets")  # what stood there as text
-        return workload
+        return Workload(
+            id=function.name,
+            source=source,
+            line=line if Path(path) == self.path else None,
+            nodeid=function.nodeid,
+            steps=declared.steps,
+            warmup=declared.warmup,
+            parameters=parameters,
+            by_id=by_id,
+            options=compared_options(self.config),
+            timeout_s=declared.timeout_s or gate.settings.timeout_s,
+            budgets=declared.budgets,
+            pass_env=declared.pass_env,
+            ahead=declared.ahead,
+        )
 
 
 class ScriptFile(pytest.File):
