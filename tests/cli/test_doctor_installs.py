@@ -59,32 +59,3 @@ def test_doctor_says_whether_a_runner_can_install_perfgate(repository: Project) 
     well = of_workflows()
     assert well is not None
     assert well[0] == "ok"
-
-
-@pytest.mark.parametrize(
-    ("addopts", "names"),
-    [
-        ("-n auto", True),
-        ("-nauto", True),
-        ("--numprocesses=4", True),
-        ("--numprocesses 4", True),
-        ("-ra -n 2", True),
-        ("-n 0", False),
-        ("-ra", False),
-        ("", False),
-    ],
-)
-def test_doctor_names_an_option_that_distributes(
-    repository: Project, addopts: str, names: bool
-) -> None:
-    pytest.importorskip("xdist")
-    repository.patch.setattr("perfgate.cli.trying.examine", lambda _place: ())
-    repository.write(
-        "pyproject.toml", f'[tool.perfgate]\n[tool.pytest.ini_options]\naddopts = "{addopts}"\n'
-    )
-    seen = repository.perfgate("doctor", columns=120)
-    assert (found(seen, "pytest-xdist") is not None) is names
-    repository.write("pyproject.toml", "[tool.perfgate]\n[tool.pytest.ini_options]\n")
-    repository.patch.setenv("PYTEST_ADDOPTS", addopts)
-    seen = repository.perfgate("doctor", columns=120)
-    assert (found(seen, "pytest-xdist") is not None) is names
