@@ -7,9 +7,9 @@ none).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import IntEnum
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +56,8 @@ NO_NODE: Final = -1
 NO_STREAM: Final = -1
 """Stream of what runs on none, as a synchronisation of the whole device, or of which the capture
 does not say it."""
+NO_EVENT: Final = -1
+"""CUDA event of a wait for none, and number of a record that the capture does not number."""
 SHARE_AN_ID: Final = 2
 """Calls that may have one id: a runtime call and the driver call in it. If more have 0, it stands
 for none."""
@@ -121,6 +123,49 @@ class Memsets(Spans):
     """0 where the capture does not say."""
 
 
+class WaitKind(IntEnum):
+    """What a synchronisation waits for, and which side waits, as CUPTI numbers them."""
+
+    UNKNOWN = 0
+    EVENT = 1
+    """The CPU waits for an event."""
+    STREAM_FOR_EVENT = 2
+    """A stream waits for an event, the CPU goes on."""
+    STREAM = 3
+    """The CPU waits for a stream."""
+    CONTEXT = 4
+    """The CPU waits for all streams."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Waits(Spans):
+    """Synchronisations; `stream` is which waits or is waited for, NO_STREAM for all of them."""
+
+    kind: Bytes8
+    """`WaitKind`."""
+    event: Ints
+    """The CUDA event that is waited for, numbered within its process; NO_EVENT where it is none."""
+    record: Ints
+    """The `EventRecords.record` that is waited for; NO_EVENT where the capture does not say."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EventRecords:
+    """CUDA events recorded on streams, shape (n,). When, says the API call."""
+
+    device: SmallInts
+    process: SmallInts
+    stream: SmallInts
+    correlation: Ints
+    event: Ints
+    """The CUDA event, numbered within its process; it may be recorded many times."""
+    record: Ints
+    """Numbers this one record; NO_EVENT where the capture does not say."""
+
+
+_Record = TypeVar("_Record", Waits, EventRecords)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Calls:
     """CUDA runtime and driver API calls, shape (n,)."""
@@ -165,15 +210,9 @@ class CapturedGpu:
     """Where it is on the PCI bus."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Diagnostic:
-    """One message of nsys about its own capture.
-
-    Severity: 1 info, 2 warning, 3 error, 4 verbose.
-    """
-
-    severity: int
-    text: str
+def _empty(kind: type[_Record]) -> _Record:
+    columns: dict[str, Any] = {one.name: np.empty(0, np.int64) for one in fields(kind)}
+    return kind(**columns)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -195,11 +234,13 @@ class Timeline:
     calls: Calls
     ranges: Ranges
     names: Mapping[int, str]
+    waits: Waits = field(default_factory=lambda: _empty(Waits))
+    event_records: EventRecords = field(default_factory=lambda: _empty(EventRecords))
+    """What orders streams: one waits (`WaitKind.STREAM_FOR_EVENT`) for an event of another."""
     gpus: tuple[CapturedGpu, ...] = ()
     ordinals: Mapping[tuple[int, int], int] = field(default_factory=dict)
     """The number by which CUDA knows a GPU in a process (as in `cuda:0`), by (process, device),
     where it is known."""
-    diagnostics: tuple[Diagnostic, ...] = ()
     missing: Mapping[str, Note] = field(default_factory=dict)
     """What the capture lacks (`kernels`, `calls`, `ranges`, ...) and why, as far as it can be told.
 

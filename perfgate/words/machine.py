@@ -37,16 +37,12 @@ TEXT: Final[Rows] = {
     "gpu-shared": "{gpu} was shared with {by:list,}",
     "gpu-power-cap": "SW power cap in {met} of {samples} samples",
     "gpu-clock-event": "{event:raw} in {met} of {samples} samples",
-    "gpu-clock-event-unknown": "a clock event reason unknown to perfgate: {bits:raw}",
     "gpu-not-sampled": (
         "could not be sampled ({why:raw}): throttling and neighbours would go unseen"
     ),
     "gpu-no-sample": "no sample was taken: the run was over at once",
     "gpu-no-process-listed": "the driver never listed a process of this run: all samples count",
-    "gpu-held-by-gate": "the process that runs the gate itself holds a CUDA context",
-    "gpu-through-mps": "kernels pass through MPS ({servants:list,})",
-    "sensor-unread": "{sensor:raw} could not be read{often} ({why:raw}){blind}",
-    "sensor-unread-now-and-then": " in {count} of {samples} samples",
+    "sensor-unread": "{sensor:raw} could not be read ({why:raw}){blind}",
     "blind-to-throttling": ": throttling would go unseen",
     "blind-to-neighbours": ": neighbours would go unseen",
     "other-gpus": "baseline is for {then:raw}, this machine is {now:raw}",

@@ -43,7 +43,7 @@ from perfgate.profilers.nsys.export.layout import (
 
 _TEXTS: Final = ((STRINGS, "value"), (RANGES.name, "text"))
 """Tables and columns of what the workload calls its kernels and ranges."""
-_TIMED: Final = (*(table.name for table in (*OPERATIONS, CALLS, RANGES)), WAITS)
+_TIMED: Final = tuple(table.name for table in (*OPERATIONS, CALLS, RANGES, WAITS))
 """Tables of what the workload did, each with the time of its start."""
 _ROWS: Final = 20_000
 """Rows whose texts are looked at together."""
@@ -95,8 +95,7 @@ _ALLOWED = {
 
 KEPT: Mapping[str, KeptColumns] = {
     KERNELS.name: KeptColumns(names=_NAMES),
-    **{table.name: KeptColumns() for table in (COPIES, MEMSETS, GRAPHS)},
-    **{name: KeptColumns() for name in (WAITS, EVENT_RECORDS)},
+    **{table.name: KeptColumns() for table in (COPIES, MEMSETS, GRAPHS, WAITS, EVENT_RECORDS)},
     CALLS.name: KeptColumns(names=("nameId",)),
     "PROFILER_OVERHEAD": KeptColumns(names=("nameId",)),
     RANGES.name: KeptColumns(
@@ -243,7 +242,7 @@ def _copy(export: Export, copy: sqlite3.Connection) -> None:
 
 def _copy_table(export: Export, copy: sqlite3.Connection, table: str, kept: KeptColumns) -> None:
     columns: dict[str, str] = {}
-    for _, name, declared, *_ in export.query(f'PRAGMA table_info("{table}")'):
+    for _, name, declared, *_ in export.connection.execute(f'PRAGMA table_info("{table}")'):
         if name in kept.texts:
             columns[name] = "TEXT"
         elif declared in ("INTEGER", "") and (kept.numbers is None or name in kept.numbers):

@@ -61,7 +61,8 @@ def target(tmp_path: Path) -> Path:
 
 def assert_same(one: Timeline, other: Timeline) -> None:
     """All that is measured of two captures is equal, the numbers of names apart."""
-    for events in ("kernels", "copies", "memsets", "graphs", "calls", "ranges"):
+    tables = ("kernels", "copies", "memsets", "graphs", "calls", "ranges", "waits")
+    for events in (*tables, "event_records"):
         mine, its = getattr(one, events), getattr(other, events)
         for column in (one.name for one in dataclasses.fields(mine)):
             np.testing.assert_array_equal(
@@ -72,7 +73,6 @@ def assert_same(one: Timeline, other: Timeline) -> None:
         "processes",
         "gpus",
         "missing",
-        "diagnostics",
     ):
         assert getattr(one, fact) == getattr(other, fact), fact
 

@@ -15,19 +15,23 @@ from support.exports import (
     Kernel,
     Memset,
     Range,
+    Row,
     execute,
+    global_pid,
     in_small_pages,
     write_export,
 )
 from support.refusals import refusal
 
 from perfgate.model.timeline import (
+    NO_EVENT,
     NO_NODE,
     NO_STREAM,
     CopyKind,
     MemoryKind,
     Ranges,
     Timeline,
+    WaitKind,
 )
 from perfgate.profilers.nsys.export import pages
 from perfgate.profilers.nsys.export.timeline import read_timeline
@@ -81,6 +85,32 @@ def test_every_kind_of_event_is_read_with_its_times_and_links(path: Path) -> Non
     assert timeline.missing == {}
 
 
+def test_events_and_waits_are_read_with_what_links_them(path: Path) -> None:
+    where = {"deviceId": 0, "contextId": 1, "globalPid": global_pid(7)}
+    record = {"correlationId": 4, "eventId": 9, "eventSyncId": 31}
+    wait = {"start": 50, "end": 60, "syncType": 2, **record, "correlationId": 5}
+    device = {**wait, "syncType": 4, "streamId": 2**32 - 1, "eventId": None, "eventSyncId": None}
+    timeline = read_timeline(
+        write_export(
+            path,
+            Kernel("k", 0, 1, process=7),
+            Row("CUPTI_ACTIVITY_KIND_CUDA_EVENT", timestamp=0, streamId=7, **where, **record),
+            Row("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", **{**where, "streamId": 8, **wait}),
+            Row("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", **where, **device),
+            Row("TARGET_INFO_GPU", id=3, name="NVIDIA H200", uuid=None, cuDevice=0),
+        )
+    )
+    records, waits = timeline.event_records, timeline.waits
+    assert (records.stream.tolist(), records.correlation.tolist()) == ([7], [4])
+    assert (records.event.tolist(), records.record.tolist()) == ([9], [31])
+    assert (records.process.tolist(), records.device.tolist()) == ([0], [3])
+    assert waits.kind.tolist() == [WaitKind.STREAM_FOR_EVENT, WaitKind.CONTEXT]
+    assert waits.stream.tolist() == [8, NO_STREAM]
+    assert (waits.event.tolist(), waits.record.tolist()) == ([9, NO_EVENT], [31, NO_EVENT])
+    assert (waits.start.tolist(), waits.end.tolist()) == ([50, 50], [60, 60])
+    assert waits.device.tolist() == [3, 3]
+
+
 def test_memory_kinds_that_the_model_does_not_know_are_unknown(path: Path) -> None:
     rows = (Copy(0, 1, 2, source=7, target=None), Copy(0, 1, 2, source=4, target=3))
     copies = read_timeline(write_export(path, *rows)).copies
@@ -122,7 +152,7 @@ def test_large_tables_are_read_in_parts_in_the_order_of_their_rows(
 def test_columns_that_an_old_export_lacks_have_their_answer(path: Path) -> None:
     rows = (Kernel("k", 0, 1, correlation=1), Call("c", 0, 1), Range("step", 0, 9))
     write_export(path, *rows, Copy(2, 3, 4))
-    for column in ("correlationId", "globalPid", "graphNodeId", "streamId", "demangledName"):
+    for column in ("correlationId", "globalPid", "graphNodeId", "streamId"):
         execute(path, f"ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN {column}")
     for column in ("srcKind", "dstKind"):
         execute(path, f"ALTER TABLE CUPTI_ACTIVITY_KIND_MEMCPY DROP COLUMN {column}")
@@ -138,28 +168,13 @@ def test_columns_that_an_old_export_lacks_have_their_answer(path: Path) -> None:
     assert list(timeline.ranges.name) == ["step"]
 
 
-def test_names_may_hold_anything_and_may_be_lost(path: Path) -> None:
+def test_names_may_hold_anything(path: Path) -> None:
     write_export(path, Range("two\nlines", 0, 1), Range("nul\0inside", 1, 2), Range("broken", 2, 3))
     execute(path, "UPDATE NVTX_EVENTS SET text = CAST(x'ff41' AS TEXT) WHERE text = 'broken'")
     assert list(read_timeline(path).ranges.name) == ["two\nlines", "nul\0inside", "\ufffdA"]
     other = write_export(path.with_name("other.sqlite"), Kernel("k", 0, 1))
     execute(other, "UPDATE StringIds SET value = CAST(x'c328' AS TEXT)")
     assert list(read_timeline(other).names.values()) == ["\ufffd("]
-    execute(other, "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET demangledName = 123")
-    assert read_timeline(other).names == {123: "(name 123)"}
-
-
-@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
-def test_whoever_ends_the_reading_is_heard(
-    path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[BaseException]
-) -> None:
-    def ended(*_: object, **__: object) -> None:
-        raise kind
-
-    monkeypatch.setattr(pages.Pages, "numbers", ended)
-    write_export(path, Kernel("k", 0, 1))
-    with pytest.raises(kind):
-        read_timeline(path)
 
 
 # --- ranges and their domains --------------------------------------------------------------------
