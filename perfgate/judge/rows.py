@@ -63,7 +63,7 @@ def judge_rows(case: Case) -> list[JudgedRow]:
 def _value(run: Run, metric: Metric) -> float | None:
     """A run's value; of NCCL's times, which the baseline has, 0 where no NCCL kernel ran."""
     value = run.value(metric)
-    return 0.0 if value is None and run.why_absent(metric) == NO_NCCL else value
+    return 0.0 if value is None and why_absent([run], metric) == NO_NCCL else value
 
 
 def _missing(metric: Metric, case: Case) -> MetricVerdict:

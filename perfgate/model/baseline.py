@@ -95,9 +95,11 @@ class BlessedRun(Record):
             values=run.measured(),
             sm_clock_mhz=run.conditions.sm_clock_mhz,
             processes=len(run.processes) or None,
-            counts={metric: run.by_process(metric) for metric in run.counts()}
-            if len(run.processes) > 1
-            else {},
+            counts={
+                metric: tuple(sorted((of.values[metric] for of in run.processes), reverse=True))
+                for metric in run.counts()
+                if len(run.processes) > 1
+            },
             step_names=_step_names(run),
             step_ranges=_step_ranges(run),
             form=run.form,

@@ -20,7 +20,7 @@ from perfgate.model.record import (
     Moment,
     Record,
 )
-from perfgate.model.sample import Form, Run
+from perfgate.model.sample import Form, Run, why_absent
 from perfgate.model.settings import Settings
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
@@ -140,7 +140,7 @@ class DocumentRun(Record):
         """Take what a document says of a run."""
         values = run.measured()
         unmeasured = [metric for metric in Metric if metric not in values]
-        absent = {m: why for m in unmeasured if (why := run.why_absent(m)) is not None}
+        absent = {m: why for m in unmeasured if (why := why_absent([run], m)) is not None}
         return cls(
             started_at=run.started_at,
             wall_s=run.wall_s,

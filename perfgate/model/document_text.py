@@ -42,7 +42,8 @@ def document_text(document: GateDocument, *, largest: int = LARGEST_DOCUMENT) ->
 
 
 SMALLER: Final = (
-    *((runs, LONGEST_TEXT) for runs in (None, 10, 3, 1)),
+    (None, LONGEST_TEXT),
+    (1, LONGEST_TEXT),
     (1, LONGEST_TEXT // 8),
 )
 """Runs of each workload and characters of a text, one after the other, until a document is small

@@ -76,9 +76,8 @@ def _value(value: object) -> Value:
     if isinstance(value, Coded):
         return noted(value)
     if isinstance(value, list | tuple):
-        if all(isinstance(item, Coded) for item in value):
-            return tuple(noted(item) for item in value)
-        return tuple(str(item) for item in value)
+        notes = tuple(noted(item) for item in value if isinstance(item, Coded))
+        return notes or tuple(map(str, value))
     return str(value)
 
 

@@ -261,22 +261,9 @@ class Run(Worded):
         known = [value for value in values if value is not None]
         return worst(known) if known and len(known) == len(values) else None
 
-    def by_process(self, metric: Metric) -> tuple[float, ...]:
-        """The values of its processes, the worst first; empty if any of them could not
-        measure it.
-        """
-        values = [
-            value for process in self.processes if (value := process.values.get(metric)) is not None
-        ]
-        return tuple(sorted(values, reverse=True)) if len(values) == len(self.processes) else ()
-
     def measured(self) -> dict[Metric, float]:
         """Every metric that all processes measured, in the table's order."""
         return {metric: value for metric in METRICS if (value := self.value(metric)) is not None}
-
-    def why_absent(self, metric: Metric) -> Note | None:
-        """Why a metric is missing, from the first process that says so."""
-        return next((p.absent[metric] for p in self.processes if metric in p.absent), None)
 
     def counts(self) -> dict[Metric, float]:
         """The measured counts."""
@@ -288,8 +275,10 @@ class Run(Worded):
 
 
 def why_absent(runs: Iterable[Run], metric: Metric) -> Note | None:
-    """Why a metric is missing, from the first of several runs that says so."""
-    return next((why for run in runs if (why := run.why_absent(metric)) is not None), None)
+    """Why a metric is missing, from the first process that says so."""
+    return next(
+        (p.absent[metric] for run in runs for p in run.processes if metric in p.absent), None
+    )
 
 
 def missing_in(runs: Sequence[Run], metric: Metric) -> Note:

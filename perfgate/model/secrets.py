@@ -254,12 +254,6 @@ class Cleaner:
                 spans += form.within(joined, places)
         return _without(text, spans) if spans else text
 
-    def lines(self, lines: Collection[str]) -> list[str]:
-        """The lines of a text without its secrets; what goes over several becomes one."""
-        text = "\n".join(lines)
-        cleaned = self.clean(text)
-        return list(lines) if cleaned == text else cleaned.split("\n")
-
     def record(self, held: T) -> T:
         """A record, or what is made of such, with clean texts; values of enums are none."""
         texts: list[str] = []

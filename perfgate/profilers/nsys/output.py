@@ -92,7 +92,7 @@ class Output:
 
         Where torchrun reports a failed rank, that rank's before it.
         """
-        said = self.cleaner.lines(self.said)  # together: a secret may go over several
+        said = self.cleaner.clean("\n".join(self.said)).splitlines()  # it may go over several
         failed = (place for place, line in enumerate(said) if TORCHRUN_FAILED.match(line))
         end = next(failed, len(said))
         lines = said[:end] or said

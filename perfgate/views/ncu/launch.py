@@ -135,7 +135,7 @@ class Probing:
                 run.refuse(
                     exit_status=_status(run, finished.returncode, said),
                     timed_out=finished.timed_out,
-                    tail=spec.cleaner.lines(tail),
+                    tail=spec.cleaner.clean("\n".join(tail)).splitlines(),
                 )
             return self._read(report, moved) if report.is_file() else NOT_SEEN
         except OSError as refused:

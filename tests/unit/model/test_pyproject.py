@@ -92,25 +92,6 @@ def test_an_option_comes_before_the_file_and_the_file_before_the_default(tmp_pat
     assert (settings.runs, settings.new, settings.max_runs) == (5, OnNew.ALLOW, 29)
 
 
-def test_options_are_texts(tmp_path: Path) -> None:
-    options = {
-        "runs": "2",
-        "max_runs": "6",
-        "timeout_s": "1.5",
-        "new": "allow",
-        "inconclusive": "fail",
-        "nsys": "n",
-    }
-    assert load(tmp_path, **options) == Settings(
-        runs=2,
-        max_runs=6,
-        timeout_s=1.5,
-        new=OnNew.ALLOW,
-        inconclusive=OnInconclusive.FAIL,
-        nsys="n",
-    )
-
-
 LAYOUTS: list[tuple[dict[str, str], str]] = [
     ({"pyproject.toml": "", "a/pyproject.toml": ""}, "a"),
     ({"pyproject.toml": "[tool.pytest.ini_options]\n", "a/pyproject.toml": ""}, ""),

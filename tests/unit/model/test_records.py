@@ -12,7 +12,7 @@ from perfgate.model.baseline import Baseline, Result
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, Severity, note, quoted
 from perfgate.model.outcome import OnInconclusive, OnNew, Outcome, opens_gate
-from perfgate.model.sample import NO_NCCL, Run
+from perfgate.model.sample import NO_NCCL, Run, why_absent
 from perfgate.model.settings import Settings
 from perfgate.model.verdict import MetricVerdict
 from perfgate.model.workload import CaptureMode, CaptureWindow, Workload
@@ -92,8 +92,8 @@ def test_a_run_is_as_slow_as_its_slowest_process_and_what_one_lacks_is_not_measu
     run = two_ranks(10.0, None)
     assert run.value(Metric.STEP_MS) is None
     assert run.measured() == {}
-    assert run.why_absent(Metric.STEP_MS) == quoted("lost by 1")
-    assert run.why_absent(Metric.GAP_MS) is None
+    assert why_absent([run], Metric.STEP_MS) == quoted("lost by 1")
+    assert why_absent([run], Metric.GAP_MS) is None
 
 
 def test_texts_of_before_there_were_codes_are_read_as_notes() -> None:

@@ -91,10 +91,6 @@ def test_words_and_variables_are_the_text_that_is_written(tmp_path: Path) -> Non
     assert workload.step == "5"
 
 
-def test_a_number_in_quotes_is_that_number(tmp_path: Path) -> None:
-    assert read(tmp_path, LEAST.replace("30", '"30"')).steps == 30
-
-
 def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
     assert read(tmp_path, b"\xef\xbb\xbf" + LEAST.encode()).steps == 30
 

@@ -8,7 +8,7 @@ import pytest
 
 from perfgate.model.note import quoted
 from perfgate.words.escape import escape_json, is_invisible
-from perfgate.words.say import fact, filled
+from perfgate.words.say import filled
 
 
 @pytest.mark.parametrize(
@@ -59,10 +59,6 @@ def test_a_missing_field_and_an_unknown_format_are_faults() -> None:
         filled("{x}", {})
     with pytest.raises(ValueError, match="no such format"):
         filled("{x:weird}", {"x": "a"})
-
-
-def test_a_note_is_worded_by_the_table() -> None:
-    assert fact(quoted("loop: it is so")) == "loop: it is so"
 
 
 def test_json_with_what_cannot_be_seen_is_read_as_it_was() -> None:
