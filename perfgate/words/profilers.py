@@ -95,11 +95,6 @@ _RUNS: Final[Rows] = {
         "Make the folder writable, or free some space.",
     ),
     "workload-folder-missing": ("its folder {folder:quote} does not exist", "", "Correct its cwd."),
-    "workload-program-unrunnable": (
-        "its program {program:quote} was not found, or cannot be executed",
-        "",
-        "Correct the command, install the program, or begin a script with a line like #!/bin/sh.",
-    ),
     "disk-too-full": (
         (
             "the disk is full: {free_bytes:size} are free in {folder:quote}, a capture needs "
