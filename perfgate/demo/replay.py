@@ -17,7 +17,7 @@ from perfgate.bless.holds import costs
 from perfgate.execute.lab import Asked, Pair
 from perfgate.gate.check import check
 from perfgate.gate.expect import Expectation
-from perfgate.gate.underway import Checked
+from perfgate.gate.underway import Checked, Underway
 from perfgate.metrics.check import contradictions
 from perfgate.metrics.measure import measure
 from perfgate.model.baseline import Baseline, Blessing, Result
@@ -163,7 +163,7 @@ def _check(
     expected = Expectation(workload=manifest.workload, machine=manifest.machine, baseline=baseline)
     recorded = len(recording.runs)
     policy = Policy(runs=runs or recorded, new_runs=recorded, max_runs=recorded, stops_early=False)
-    return check(expected, _Recorded(manifest, recording, captures, folder), policy)
+    return check(Underway(expected, _Recorded(manifest, recording, captures, folder), policy))
 
 
 class _Recorded:

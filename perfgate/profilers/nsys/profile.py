@@ -88,7 +88,6 @@ def profile(tool: NsysTool, spec: ProfileSpec, *, on_tick: OnTick = None) -> Pro
         timed_out=finished.timed_out,
         wall_s=finished.wall_s,
         tail=lines.tail,
-        disk_was_full=disk_was_full,
         nsys_hung=finished.timed_out and bool(finished.left) and all(map(is_nsys, finished.left)),
         crashed=crashed,
     )
