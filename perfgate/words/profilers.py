@@ -123,9 +123,8 @@ _RUNS: Final[Rows] = {
         "nsys {nsys} recorded the workload, but could not import its recording ({said:quote})",
         "",
         (
-            "Install nsys whole, with its host folder, and the libraries that its importer needs "
-            "(on Debian and Ubuntu: apt-get install libdw1 libelf1), or use another: set "
-            "PERFGATE_NSYS."
+            "Install nsys whole, with its host folder, or use another: set PERFGATE_NSYS. If its "
+            "importer lacks libraries, on Debian and Ubuntu: apt-get install libdw1 libelf1"
         ),
     ),
     "nsys-cannot-write": (
