@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from perfgate.metrics.absent import MOST_LOST, why_unplaced
-from perfgate.metrics.devices import Devices
+from perfgate.metrics.devices import Devices, idle_of, on
 from perfgate.metrics.process import STRAY, Process
 from perfgate.metrics.steps import StepSpans
 from perfgate.metrics.tally import GRAPH_WORDS
@@ -119,9 +119,15 @@ def _busy_elsewhere(process: Process, devices: Devices) -> Iterator[Note]:
     for device in devices.present:
         if device in used and device not in process.in_use:
             continue
-        busy, pids = devices.busy_by_stepless(device, windows) or (0.0, ())
+        theirs = [
+            (ops, here & ~np.isin(ops.process, list(devices.stepping)))
+            for ops, here in on(device, *process.timeline.operations)
+        ]
+        busy = 1 - windows.idle_ns(idle_of(theirs)) / windows.ns
         if busy > MOST_ELSEWHERE:
             is_bad = device in used or not used
+            numbers = {one for ops, rows in theirs for one in distinct(ops.process[rows]).tolist()}
+            pids = sorted(process.timeline.processes[one] for one in numbers)
             yield note(
                 "work-without-steps" if is_bad else "gpu-used-by-others",
                 Severity.INVALID if is_bad else Severity.WARN,

@@ -40,8 +40,8 @@ class Devices:
         steps."""
         self.stepping = stepping
         """The processes that have steps."""
-        self._timeline = t = timeline
-        kernels, rest = t.kernels, (t.graphs, t.copies, t.memsets)
+        t, kernels = timeline, timeline.kernels
+        rest = (t.graphs, t.copies, t.memsets)
         keys = [key for key, name in t.names.items() if NCCL_KERNEL.match(name)]
         self.nccl: Flags = np.zeros(len(kernels.name), np.bool_)
         """Which kernels of the capture are NCCL's, shape (n,)."""
@@ -89,19 +89,6 @@ class Devices:
                 size,
             )
         return found
-
-    def busy_by_stepless(
-        self, device: int, windows: Windows
-    ) -> tuple[float, tuple[int, ...]] | None:
-        """Share of the windows in which processes without steps ran something, and their pids; None
-        if they did not."""
-        t = self._timeline
-        stepping = list(self.stepping)
-        here = [(o, its & ~np.isin(o.process, stepping)) for o, its in on(device, *t.operations)]
-        pids = {t.processes[one] for ops, own in here for one in distinct(ops.process[own])}
-        if not pids:
-            return None
-        return 1 - windows.idle_ns(idle_of(here)) / windows.ns, tuple(sorted(pids))
 
 
 def on(device: int, *tables: Spans) -> list[tuple[Spans, Flags]]:

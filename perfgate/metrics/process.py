@@ -55,10 +55,27 @@ class Process:
 
     @classmethod
     def of(cls, timeline: Timeline, steps: StepSpans) -> Process:
-        """Attribute what the process did to its steps, and add it up."""
+        """Attribute what the process did to its steps, and add it up.
+
+        A period ends with each step but the first, and with none that follows a wait; nor with the
+        last one where most steps are measured until the next begins, as work in flight is: none
+        cuts it short.
+        ```
+        range      |--0--|       |--1--|
+        kernel        |---k0---|     |------k1------|
+        complete               ^                    ^
+        ```
+        """
         segments = cut(timeline.ranges, steps)
         totals = tally(timeline, steps.process, segments)
-        done, kept = _completions(steps, segments, totals), _end_periods(steps)
+        done, inside = steps.ends.copy(), segments.step >= 0
+        np.maximum.at(done, segments.step[inside], totals.last_end[inside])
+        done = np.maximum.accumulate(done)
+        kept = ~steps.resumes
+        kept[:2] = False
+        cut_short = steps.range_ends[:-1] > steps.ends[:-1]
+        if len(steps) > MIN_STEPS and 2 * int(cut_short.sum()) > len(cut_short):
+            kept[-1] = False
         windows, in_use = Windows.of_periods(done, kept), totals.devices
         if len(in_use) > 1:
             in_use = _in_steady_use(steps, segments, totals)
@@ -106,34 +123,6 @@ class Process:
         of = self.segments.turn if or_behind else self.segments.step
         inside = of >= 0
         return sum_by(of[inside], by_segment[inside], len(self.steps))
-
-
-def _completions(steps: StepSpans, segments: Segments, totals: Tally) -> Ints:
-    """When each step was complete.
-
-    ```
-    range      |--0--|       |--1--|
-    kernel        |---k0---|     |------k1------|
-    complete               ^                    ^
-    ```
-    """
-    done, inside = steps.ends.copy(), segments.step >= 0
-    np.maximum.at(done, segments.step[inside], totals.last_end[inside])
-    return np.maximum.accumulate(done)
-
-
-def _end_periods(steps: StepSpans) -> Flags:
-    """Which steps end a period that counts: not the first one, and none across a wait.
-
-    Nor the last one where most steps are measured until the next begins, as work in flight is: none
-    cuts it short.
-    """
-    kept = ~steps.resumes
-    kept[:2] = False
-    cut_short = steps.range_ends[:-1] > steps.ends[:-1]
-    if len(steps) > MIN_STEPS and 2 * int(cut_short.sum()) > len(cut_short):
-        kept[-1] = False
-    return kept
 
 
 def _in_steady_use(steps: StepSpans, segments: Segments, totals: Tally) -> tuple[int, ...]:

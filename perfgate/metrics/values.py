@@ -168,11 +168,7 @@ def copy_samples(
     rows = [
         CopySample(
             direction=COPY_WORDS.get(kind, f"kind {kind}").removeprefix("CUDA memcpy "),
-            host=None
-            if host is None
-            else MemoryKind(host).name.lower()
-            if host in set(MemoryKind)
-            else f"kind {host}",
+            host=None if host is None else MemoryKind(host).name.lower(),
             count=work.count / steps,
             bytes=work.bytes / steps,
             gpu_ms=work.ns / 1e6 / steps,

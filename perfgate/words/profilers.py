@@ -95,11 +95,6 @@ _RUNS: Final[Rows] = {
         "Make the folder writable, or free some space.",
     ),
     "workload-folder-missing": ("its folder {folder:quote} does not exist", "", "Correct its cwd."),
-    "workload-program-unrunnable": (
-        "its program {program:quote} was not found, or cannot be executed",
-        "",
-        "Correct the command, install the program, or begin a script with a line like #!/bin/sh.",
-    ),
     "disk-too-full": (
         (
             "the disk is full: {free_bytes:size} are free in {folder:quote}, a capture needs "
@@ -128,9 +123,8 @@ _RUNS: Final[Rows] = {
         "nsys {nsys} recorded the workload, but could not import its recording ({said:quote})",
         "",
         (
-            "Install nsys whole, with its host folder, and the libraries that its importer needs "
-            "(on Debian and Ubuntu: apt-get install libdw1 libelf1), or use another: set "
-            "PERFGATE_NSYS."
+            "Install nsys whole, with its host folder, or use another: set PERFGATE_NSYS. If its "
+            "importer lacks libraries, on Debian and Ubuntu: apt-get install libdw1 libelf1"
         ),
     ),
     "nsys-cannot-write": (

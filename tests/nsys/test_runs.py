@@ -295,12 +295,22 @@ def test_an_odd_tmpdir_reaches_the_workload_but_not_nsys(
     assert steps_in(outcome.captures[0].sqlite) == 5
 
 
-def test_a_script_that_nobody_can_start_is_named_before(
-    nsys_tool: NsysTool, tmp_path: Path
+@pytest.mark.parametrize("program", ["./train.sh", "no-such-program"])
+def test_a_program_that_cannot_be_started_is_named(
+    nsys_tool: NsysTool, tmp_path: Path, program: str
 ) -> None:
     script = tmp_path / "train.sh"
     script.write_text("echo no first line\n")
     script.chmod(0o755)
-    outcome = profile(nsys_tool, replace(spec_of("", tmp_path / "run"), argv=("./train.sh",)))
-    assert (outcome.exit_status, outcome.captures) == (None, ())
-    assert code_of(outcome) == "workload-program-unrunnable"
+    outcome = profile(nsys_tool, replace(spec_of("", tmp_path / "run"), argv=(program,)))
+    assert outcome.exit_status == 1
+    assert outcome.tail[0].startswith(f"{program}: ")
+
+
+def test_a_program_is_looked_for_on_path(nsys_tool: NsysTool, tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "train").write_text("#!/bin/sh\necho $0 $1\n")
+    (tmp_path / "here" / "train").chmod(0o755)
+    env = {**os.environ, "PATH": f"{tmp_path}/here:{os.environ['PATH']}"}
+    spec = replace(spec_of("", tmp_path / "run", env=env), argv=("train", "me"))
+    assert profile(nsys_tool, spec).tail == (f"{tmp_path}/here/train me",)

@@ -6,9 +6,7 @@ looked at, and what it printed is read where nothing is there.
 
 from __future__ import annotations
 
-import os
 import shutil
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -51,9 +49,6 @@ def profile(tool: NsysTool, spec: ProfileSpec, *, on_tick: OnTick = None) -> Pro
     Never raises for a workload, an nsys or a disk that fails: see `ProfileOutcome.problem`.
     Whatever the run started has ended on return, also on KeyboardInterrupt and what `on_tick`
     raises, which is called at least every 0.1 s.
-
-    Raises:
-        ValueError: the folder holds captures already; they would be taken for this run's.
     """
     lines = Output(spec.cleaner)
     ran: tuple[Finished, int] | None = None
@@ -147,7 +142,6 @@ def _run(tool: NsysTool, spec: ProfileSpec, lines: Output, on_tick: OnTick) -> t
 
     tmp = spec.folder / "tmp"
     tmp.mkdir()
-    argv = (_program(spec) or spec.argv[0], *spec.argv[1:])
     # To set one's umask is no way to read it, as another thread might make a file.
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     umask = int(status.partition("\nUmask:")[2].split()[0], 8)
@@ -156,7 +150,7 @@ def _run(tool: NsysTool, spec: ProfileSpec, lines: Output, on_tick: OnTick) -> t
             finished = run_process(
                 profile_command(
                     tool.path,
-                    target_command(argv, umask=umask, tmpdir=spec.env.get("TMPDIR", "")),
+                    target_command(spec.argv, umask=umask, tmpdir=spec.env.get("TMPDIR", "")),
                     output=plain / OUTPUT,
                     window=window_options(spec.capture, flushes_at_once=spec.until is None),
                     graph_trace=spec.graph_trace,
@@ -175,32 +169,11 @@ def _run(tool: NsysTool, spec: ProfileSpec, lines: Output, on_tick: OnTick) -> t
 
 def _why_not_to_start(spec: ProfileSpec) -> Note | None:
     """What is wrong with a run before nsys is asked, which would say it in its own way."""
-    left = [path for path in spec.folder.iterdir() if path.suffix in (".nsys-rep", ".sqlite")]
-    if left:
-        raise ValueError(f"{spec.folder} holds {left[0].name}; a run needs a fresh folder")
     if not spec.cwd.is_dir():
         return invalid("workload-folder-missing", folder=str(spec.cwd))
-    if _program(spec) is None:
-        return invalid("workload-program-unrunnable", program=spec.argv[0])
     free = shutil.disk_usage(spec.folder).free
     if free < FREE_BYTES:
         return invalid(
             "disk-too-full", folder=str(spec.folder), free_bytes=free, needed_bytes=FREE_BYTES
         )
     return None
-
-
-def _program(spec: ProfileSpec) -> str | None:
-    """Find the workload's program as a shell would: nsys would look into the current folder first.
-
-    None where there is none, or one that is neither a binary nor says what runs it.
-    """
-    path = spec.cwd / spec.argv[0]
-    if "/" not in spec.argv[0]:
-        path = Path(shutil.which(spec.argv[0], path=spec.env.get("PATH", os.defpath)) or path)
-    if not path.is_file() or not os.access(path, os.X_OK):
-        return None
-    with suppress(OSError), path.open("rb") as file:
-        if not file.read(4).startswith((b"#!", b"\x7fELF")):
-            return None
-    return str(path.absolute())

@@ -33,7 +33,7 @@ def main() -> None:
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
         signal.signal(number, signal.SIG_DFL)
     try:
-        os.execv(program, sys.argv[3:])
+        os.execvp(program, sys.argv[3:])
     except OSError as refused:
         sys.exit(f"{program}: {refused.strerror or refused}")
 
