@@ -31,6 +31,7 @@ class OfCapture:
     missing: StepsNotFound | None
     """Why it shows no process with steps."""
     notes: tuple[Note, ...]
+    reports: Reports
 
 
 def measure_capture(
@@ -70,6 +71,7 @@ def measure_capture(
         processes=tuple(one.model_copy(update={"memory_share_h2d": share}) for one in processes),
         missing=missing,
         notes=contradictions(timeline, reports),
+        reports=reports,
     )
 
 
