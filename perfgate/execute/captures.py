@@ -31,7 +31,6 @@ class OfCapture:
     missing: StepsNotFound | None
     """Why it shows no process with steps."""
     notes: tuple[Note, ...]
-    reports: Reports
 
 
 def measure_capture(
@@ -71,7 +70,6 @@ def measure_capture(
         processes=tuple(one.model_copy(update={"memory_share_h2d": share}) for one in processes),
         missing=missing,
         notes=contradictions(timeline, reports),
-        reports=reports,
     )
 
 

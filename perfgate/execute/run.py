@@ -52,7 +52,6 @@ from perfgate.model.errors import StepsNotFound, WorkloadFailed
 from perfgate.model.machine import Conditions, tuning
 from perfgate.model.note import Note, Severity, note
 from perfgate.model.order import Blocks, Ending, Hold, Order, WorkerReport
-from perfgate.model.reports import Reports
 from perfgate.model.sample import Form, ProcessSample, Run
 from perfgate.model.workload import END_RANGE, Workload
 from perfgate.profilers.nsys.output import signal_name
@@ -75,8 +74,6 @@ class Measured:
     """SHA-256 by path of the project's files that the run loaded."""
     withheld: tuple[str, ...] = ()
     """Names of the environment variables that were not passed to the workload."""
-    reports: tuple[Reports, ...] = ()
-    """nsys's own of each capture."""
     import_logs: tuple[ImportLog, ...] = ()
     """What its processes loaded."""
     environment: Mapping[str, str] | None = None
@@ -257,7 +254,6 @@ class OneRun:
             code=code,
             withheld=self.withheld,
             environment=self._tuning(took_steps),
-            reports=tuple(one.reports for one in captures),
             import_logs=self.import_logs,
         )
 
