@@ -193,12 +193,12 @@ class _Side:
         there = file if file.is_relative_to(place.folder) else self._places.real(file)
         inner = there.relative_to(place.folder)
         if place.kind is PlaceKind.TREE:
-            is_ours = self._is_of_repository(place.folder)
+            is_ours, end = self._is_of_repository(place.folder), (self._top / inner).parts
         else:
-            is_ours = inner.as_posix() in self._installed_in(place.folder)
+            is_ours, end = inner.as_posix() in self._installed_in(place.folder), inner.parts
         if not is_ours:
             return None
-        own = [one for one in self.tracked if one.parts[-len(inner.parts) :] == inner.parts]
+        own = [one for one in self.tracked if one.parts[-len(end) :] == end]
         is_compiled = file.suffix == COMPILED and self._context.tree is not None
         if not own and not is_compiled and place.folder not in self._trees:
             return None

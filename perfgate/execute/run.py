@@ -260,7 +260,7 @@ class OneRun:
     def _tuning(self, took_steps: Sequence[int]) -> Mapping[str, str] | None:
         """Of a command what the first of the measured processes was started with, which may have
         set it itself."""
-        if self.blocks is not None and self.blocks.core is not None:
+        if self.blocks is not None:
             return None  # both sides were given what they share a core with
         places = (str(self.context.root.absolute()), str(self.folder.absolute()))
         if self.workload.form != "command":
@@ -328,14 +328,13 @@ def ordered(
         hold=hold,
     )
     make_folder(folder, order)
-    shares_core = blocks is not None and blocks.core is not None
     is_held_script = hold is not None and workload.form == "command"
     env, withheld = process_environment(
         context,
         workload,
         given,
         run_id=run_id,
-        shares_core=shares_core,
+        shares_core=blocks is not None,
         held=folder if is_held_script else None,
     )
     argv = worker_command(

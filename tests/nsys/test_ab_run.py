@@ -288,29 +288,13 @@ def test_a_workload_younger_than_the_commit_is_distinguished_from_one_that_fails
 @flat
 @pytest.mark.parametrize(
     "words",
-    [("python", "-I", "train.py"), ("python", "-E", "train.py"), ("sh", "-c", "exit 0")],
-    ids=["isolated", "without environment", "no Python"],
+    [("python", "-I", "train.py"), ("python", "-E", "train.py")],
+    ids=["isolated", "without environment"],
 )
 def test_a_command_without_an_import_log_is_unproven(runs: Runs, words: tuple[str, ...]) -> None:
     runs.commit({"train.py": ALONE})
     error = runs.refused(command(*words), "HEAD")
     assert (type(error), error.code) == (CodeUnproven, "no-import-log")
-
-
-@flat
-def test_every_process_of_a_run_leaves_a_log(runs: Runs) -> None:
-    stray = runs.root / "proj"
-    launcher = f"""\
-import os, subprocess, sys
-code = "import sys; sys.path.insert(0, {str(runs.root)!r}); " \\
-    "sys.modules.pop('proj', None); import proj"
-subprocess.run([sys.executable, sys.argv[1]], check=True)
-subprocess.run([sys.executable, "-c", code], cwd="/", check=True)
-"""
-    assert stray.is_dir()
-    runs.commit({"launch.py": launcher})
-    error = runs.refused(command("python", "launch.py", "train.py"), "HEAD")
-    assert error.fields["paths"] == (str(stray / "__init__.py"),)
 
 
 @flat

@@ -243,15 +243,6 @@ def test_two_commits_take_turns_on_one_core_and_both_captures_hold_all_steps(
     assert stage.repository.left == []
 
 
-def test_without_a_core_both_stay_where_they_may_run(stage: Stage) -> None:
-    stage.commit("old")
-    stage.commit("new")
-    stage.pair(core=None, block_steps=2, steps=4)
-    old, new = stage.noted("old"), stage.noted("new")
-    assert old.cores == new.cores == [CORES] * (WARMUP + 4)
-    assert old.threads == new.threads == os.environ.get("OMP_NUM_THREADS")
-
-
 def test_a_number_of_threads_that_the_user_has_set_is_left(stage: Stage) -> None:
     stage.commit("old")
     stage.commit("new")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from support import records
 from support.runs import command, context_of
 
+from perfgate.execute.command import given_environment
 from perfgate.execute.run import ordered
+from perfgate.execute.worktree import Worktree
 from perfgate.model.order import RUN_COOKIE, Ending, Order, WorkerReport
+from perfgate.model.settings import Settings
 from perfgate.model.workload import Workload
 
 
@@ -28,6 +32,17 @@ def test_a_command_finds_the_programs_of_the_gates_environment(
     context = context_of(tmp_path, {"PATH": "/usr/bin"}, python="/venv/bin/python")
     with ordered(context, workload, tmp_path / "run", run_id="r") as one:
         assert one.spec.env["PATH"] == path
+
+
+def test_programs_of_a_checkouts_own_interpreter_come_first(tmp_path: Path) -> None:
+    tree = Worktree(
+        top=tmp_path, root=tmp_path, commit="1" * 40, origin=tmp_path, origin_top=tmp_path
+    )
+    context = context_of(tmp_path, {"PATH": "/usr/bin"}, python="/there/bin/python")
+    settings = Settings(ab_python="bin/python")
+    context = replace(context, tree=tree, settings=settings)
+    given = given_environment(context, records.workload(), tmp_path / "imports")
+    assert given["PATH"] == "/there/bin:/usr/bin"
 
 
 def test_what_looks_like_a_secret_is_passed_on_where_it_is_named_or_set_by_the_workload_itself(

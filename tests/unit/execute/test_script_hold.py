@@ -28,20 +28,6 @@ held()  # as torch does where it has initialised CUDA
 print("works", flush=True)
 """
 
-FORKS = (
-    SCRIPT
-    + """
-import os
-if os.fork() == 0:
-    opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(9)]
-    if os.fork() == 0:
-        os._exit(sum(len(os.read(one, 1)) for one in opened))
-    os._exit(os.wait()[1] != 0)
-print(os.wait()[1], flush=True)
-"""
-)
-"""A child, and its own, which has files where the ends were."""
-
 
 @pytest.fixture
 def ends(tmp_path: Path) -> Iterator[tuple[int, int]]:
@@ -90,25 +76,6 @@ def test_torch_lets_it_wait_for_its_turn_and_for_the_others_ends(
         assert script.poll() is None
         os.write(says, DONE)
         assert script.wait(timeout=60) == 0
-
-
-def test_forked_children_let_go_of_the_ends_and_of_nothing_else(
-    ends: tuple[int, int], tmp_path: Path
-) -> None:
-    hears, says = ends
-    with start(tmp_path, FORKS) as script:
-        assert os.read(hears, 1) == READY
-        os.write(says, TURN + DONE)
-        assert script.communicate(timeout=60)[0] == "works\n0\n"
-    assert os.read(hears, 1) == DONE
-
-
-def test_without_a_gate_it_ends(ends: tuple[int, int], tmp_path: Path) -> None:
-    (tmp_path / FIFOS[0]).unlink()
-    os.mkfifo(tmp_path / FIFOS[0])  # which nobody writes to
-    with start(tmp_path) as script:
-        assert script.communicate(timeout=60)[0] == ""
-    assert script.returncode == 1
 
 
 def test_a_torch_that_is_never_asked_for_cuda_changes_nothing(
