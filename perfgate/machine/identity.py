@@ -18,7 +18,9 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -80,16 +82,11 @@ def installed_version(package: str) -> str | None:
 def read_cpu_model(cpuinfo: Path = CPUINFO) -> str | None:
     """Return the CPU's model name; where Linux gives none (Arm), the architecture; None if neither
     is known."""
-    try:
-        lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    names = (
-        line.partition(":")[2].strip()
-        for line in lines
-        if line.partition(":")[0].strip() == "model name"
-    )
-    return next((name for name in names if name), platform.machine() or None)
+    named: re.Match[str] | None = None
+    with suppress(OSError):
+        text = cpuinfo.read_text(encoding="utf-8", errors="replace")
+        named = re.search(r"^model name\s*:[ \t]*(\S.*?)\s*$", text, re.MULTILINE)
+    return named[1] if named else platform.machine() or None
 
 
 VARIABLE = "CUDA_VISIBLE_DEVICES"
@@ -125,7 +122,11 @@ def _chosen(
         matches = [
             device
             for index, device in enumerate(devices)
-            if (entry == str(index) if by_index else _begins(entry, device))
+            if (
+                entry == str(index)
+                if by_index
+                else entry.startswith("GPU-") and device.gpu.uuid.startswith(entry)
+            )
         ]
         if len(matches) != 1:
             break
@@ -141,7 +142,3 @@ def _chosen(
             order=ORDER,
         )
     return found
-
-
-def _begins(entry: str, device: Device) -> bool:
-    return entry.startswith("GPU-") and device.gpu.uuid.startswith(entry)

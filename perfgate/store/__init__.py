@@ -15,22 +15,19 @@ from pathlib import Path
 
 from perfgate.store.baselines import Baselines, ListedBaseline
 from perfgate.store.disk import (
-    NEAR_NAMES,
     Disk,
     file_name,
     near_names,
     workload_of,
 )
-from perfgate.store.results import RESULT_FILE, KeptResult, ListedResult, Results
+from perfgate.store.results import RESULT_FILE, KeptResult, Results
 from perfgate.store.sealed import baseline_content, baseline_text, seal_of
 
 __all__ = [
-    "NEAR_NAMES",
     "RESULT_FILE",
     "Baselines",
     "KeptResult",
     "ListedBaseline",
-    "ListedResult",
     "Results",
     "Store",
     "baseline_content",

@@ -19,7 +19,7 @@ from perfgate.system.files import locked, write_whole
 
 LONGEST_NAME: Final = 200
 """Bytes of a file name before `.json`; file systems take 255."""
-NEAR_NAMES: Final = 3
+_NEAR_NAMES: Final = 3
 """Ids that a misspelt one may have meant, that are told."""
 
 
@@ -117,7 +117,7 @@ def near_names(workload: str, known: Sequence[str]) -> list[str]:
     """Return the known ids that one may have meant, three at most: those of its parameters, else
     those like it."""
     of_it = [name for name in known if name.startswith(f"{workload}[")]
-    return of_it[:NEAR_NAMES] or difflib.get_close_matches(workload, known, n=NEAR_NAMES)
+    return of_it[:_NEAR_NAMES] or difflib.get_close_matches(workload, known, n=_NEAR_NAMES)
 
 
 def workload_of(encoded: str) -> str | None:
