@@ -204,8 +204,7 @@ def _measured(manifest: Manifest, recorded: RecordedRun, work: Path) -> Run:
         for name in ReportName
         if (work / f"{name}.csv").exists()
     }
-    skipped = {name: "it was not recorded" for name in ReportName if name not in texts}
-    reports = read_reports(texts, skipped=skipped, source=recorded.archive)
+    reports = read_reports(texts, source=recorded.archive)
     processes = measure(timeline, step=manifest.workload.step, steps=manifest.workload.steps)
     return Run(
         started_at=recorded.started_at,

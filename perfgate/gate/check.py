@@ -24,7 +24,7 @@ def check(underway: Underway) -> Checked:
                                    hold; then pairs or blocks of its commit; else stored runs
     against another commit         pairs or blocks
     ```
-    Errors of `NOT_MEASURED_BY` become the outcome NOT_MEASURED.
+    Errors of `NotMeasured` become the outcome NOT_MEASURED.
     """
     underway.lab.prepare(*opening(underway))
     try:

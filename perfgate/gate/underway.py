@@ -10,7 +10,7 @@ from functools import cached_property
 from statistics import median
 from typing import Final
 
-from perfgate.execute.lab import NOT_MEASURED_BY, SIDE_MISSING_BY, Lab, Pair
+from perfgate.execute.lab import Lab, Pair
 from perfgate.execute.pairing import in_noise_of
 from perfgate.explain.ranks import rank_notes
 from perfgate.gate.alike import differs, first_time_work
@@ -21,7 +21,7 @@ from perfgate.judge.evidence import Evidence
 from perfgate.judge.hold import learn
 from perfgate.judge.judge import judge
 from perfgate.model.baseline import Baseline
-from perfgate.model.errors import RevisionMissing
+from perfgate.model.errors import NotMeasured, RevisionMissing, SideMissing
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, Severity, note, noted
 from perfgate.model.outcome import Outcome
@@ -124,7 +124,7 @@ class Underway:
                 for run in made:
                     self._take(run, self.runs)
                     yield run
-        except NOT_MEASURED_BY as failed:
+        except NotMeasured as failed:
             raise Ended(Outcome.NOT_MEASURED, noted(failed)) from failed
 
     def make_pairs(self, form: Form, number: int) -> Iterator[Pair]:
@@ -142,10 +142,10 @@ class Underway:
                     there.append(pair.reference)
                     self._take(pair.candidate, self.blocks if form is Form.BLOCK else self.runs)
                     yield pair
-        except SIDE_MISSING_BY as missing:
+        except SideMissing as missing:
             gone = isinstance(missing, RevisionMissing)
             raise SideUnavailable(noted(missing), in_no_form=gone) from missing
-        except NOT_MEASURED_BY as failed:
+        except NotMeasured as failed:
             if form is Form.BLOCK:
                 # Perhaps it does not stand more steps, or both at once: alone it will show.
                 raise SideUnavailable(noted(failed)) from failed

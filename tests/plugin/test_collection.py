@@ -255,7 +255,7 @@ def test_a_value_that_is_no_scalar_and_has_no_id_is_refused(
             ),
             "parameters-empty",
         ),
-        ("@workload(budgets={'speed': 0.1})\ndef other(steps): ...\n", "key-unknown"),
+        ("@workload(budgets={'speed': 0.1})\ndef other(steps): ...\n", "value-invalid"),
         ("@workload(budgets={'step_ms': '2'})\ndef other(steps): ...\n", "value-invalid"),
         ("@workload(budgets={'step_ms': '200%'})\ndef other(steps): ...\n", "value-invalid"),
         ("@workload(budgets={'step_ms': '-1%'})\ndef other(steps): ...\n", "value-invalid"),

@@ -28,7 +28,7 @@ from support.prepared import (
     slower,
 )
 
-from perfgate.execute.lab import NOT_MEASURED_BY, Asked, Pair
+from perfgate.execute.lab import Asked, Pair
 from perfgate.gate.check import check
 from perfgate.gate.plan import opening, why_straight
 from perfgate.gate.underway import Underway
@@ -36,6 +36,7 @@ from perfgate.model.baseline import Baseline
 from perfgate.model.errors import (
     CodeUnproven,
     ConfigInvalid,
+    NotMeasured,
     PerfgateError,
     RevisionMissing,
     WorkloadFailed,
@@ -630,7 +631,7 @@ def test_a_slow_run_of_the_screen_keeps_few_pairs_from_passing_at_any_clock(mhz:
 # Runs that fail or do not count
 
 
-@pytest.mark.parametrize("error", NOT_MEASURED_BY)
+@pytest.mark.parametrize("error", NotMeasured.__subclasses__())
 @pytest.mark.parametrize("baseline", [None, ONCE])
 def test_what_fails_a_run_is_not_measured(
     error: type[PerfgateError], baseline: Baseline | None
