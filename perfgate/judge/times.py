@@ -176,8 +176,8 @@ def least_loss(there: Columns, budgets: Mapping[Metric, float]) -> Floats | floa
     budget = budget_of(Metric.STEP_MS, budgets) or 0.0
     if Metric.STEP_MS not in there or Metric.KERNEL_MS not in there:
         return 0.0
-    step, kernel = (np.median(there[one], axis=-1) for one in (Metric.STEP_MS, Metric.KERNEL_MS))
     with np.errstate(all="ignore"):
+        step, kernel = (np.median(there[of], axis=-1) for of in (Metric.STEP_MS, Metric.KERNEL_MS))
         share = np.maximum(step, 0.0) / kernel
         return np.where(kernel > 0, np.log1p(_PART_OF_STEP * budget * share), 0.0)
 

@@ -131,7 +131,6 @@ def clocked(mhz: float, **percent: float) -> Run:
     ("run", "budgets", "outcome"),
     [
         pytest.param(clocked(2079), {}, Outcome.INCONCLUSIVE, id="higher: hides a loss"),
-        pytest.param(clocked(2079, step_ms=-10), {}, Outcome.INCONCLUSIVE, id="and a gain"),
         pytest.param(
             clocked(2079), {Metric.KERNEL_MS: 0.5}, Outcome.INCONCLUSIVE, id="of the step too"
         ),

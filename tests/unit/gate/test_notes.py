@@ -53,11 +53,6 @@ def test_what_most_runs_note_is_repeated_once(
     assert list(shared(runs)) == repeated
 
 
-def test_numbers_are_those_of_the_first_run() -> None:
-    runs = [noting(note("run-invalid", Severity.WARN, run=n, why=())) for n in (1, 2, 3)]
-    assert [one.fields["run"] for one in shared(runs)] == [1]
-
-
 def codes(verdict_of: Sequence[Made], baseline: Baseline | None, **more: Machine) -> list[str]:
     verdict = gated(verdict_of, None, baseline, **more).verdict  # type: ignore[arg-type]
     return [one.code for one in verdict.notes]
@@ -113,19 +108,10 @@ def test_that_no_nccl_kernels_ran_is_nothing_to_say() -> None:
     assert codes([run], blessed_as(run)) == ["no-ab-run"]
 
 
-@pytest.mark.parametrize(
-    ("then", "now", "said"),
-    [
-        (1980, 1980, []),
-        (1980, 1755, ["straight-to-ab-run"]),
-    ],
-)
-def test_why_the_quick_check_did_not_count_is_said(
-    then: float, now: float, said: list[str]
-) -> None:
-    verdict = gated(screen(0, clock_mhz=now), pairs(0, 0), FULL).verdict
-    assert [one.code for one in verdict.notes if one.code == "straight-to-ab-run"] == said
-    assert slower(0).conditions.sm_clock_mhz == then
+@pytest.mark.parametrize(("mhz", "said"), [(1980, False), (1755, True)])
+def test_why_the_quick_check_did_not_count_is_said(mhz: float, *, said: bool) -> None:
+    verdict = gated(screen(0, clock_mhz=mhz), pairs(0, 0), FULL).verdict
+    assert ("straight-to-ab-run" in [one.code for one in verdict.notes]) is said
 
 
 def test_a_budget_without_effect_is_said_after_the_lack_of_an_ab_run() -> None:
