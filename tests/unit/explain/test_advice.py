@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from support.breakdowns import copied
 
 from perfgate.explain.advice import advise, classify, new_advice
@@ -220,25 +218,3 @@ def test_what_an_older_perfgate_wrote_keeps_its_words() -> None:
     )
     assert bound.evidence == "it idles"
     assert Classified.model_validate_json(bound.model_dump_json()) == bound
-
-
-FIGURE = st.floats(0, 1e6)
-
-
-@given(
-    st.dictionaries(st.sampled_from(list(Metric)), FIGURE),
-    st.lists(st.tuples(st.sampled_from(["a", "b", OTHER_RANGES]), FIGURE, FIGURE, FIGURE)),
-    st.integers(0, 4),
-)
-def test_any_figures_are_either_evidence_or_none(
-    own: dict[Metric, float], rows: list[tuple[str, float, float, float]], gpus: int
-) -> None:
-    ranges = [
-        under(name, cpu_ms=cpu_ms, gap_ms=gap_ms, launches=launches)
-        for name, cpu_ms, gap_ms, launches in rows
-    ]
-    copies = (copied("pageable", 1, gpu_ms=own.get(M.H2D_MS, 0.0)),)
-    breakdown = of(own, *ranges, copies=copies, gpus=gpus)
-    found = classify(breakdown)
-    assert found is None or (0 <= found.share <= 1 and found.evidence)
-    assert all(one.evidence and one.usually.endswith(".") for one in advise(breakdown))

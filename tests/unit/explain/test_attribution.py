@@ -3,12 +3,9 @@ and what is named of them."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from support import records
 from support.breakdowns import BY_NODE, EAGER, WHOLE, copied, kernels, ranges, under
 from syrupy.assertion import SnapshotAssertion
@@ -20,7 +17,6 @@ from perfgate.model.metric import EXPOSED, Metric
 from perfgate.model.note import Note, note
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import (
-    OTHER_KERNELS,
     OTHER_RANGES,
     OUTSIDE_RANGES,
     Breakdown,
@@ -173,12 +169,10 @@ def test_nothing_is_blamed_for_what_may_have_been_so_before(
     ("before", "now"),
     [
         ({}, {"a": {M.KERNEL_MS: 1.5}}),
-        ({"a": {M.KERNEL_MS: 1.0}}, {}),
-        ({"a": {}}, {"a": {M.KERNEL_MS: 1.5}}),
         ({"a": {M.KERNEL_MS: 1.0}}, {"a": {}}),
         ({"a": {M.KERNEL_MS: 1.0}}, {"a": {M.KERNEL_MS: 1.5, M.LAUNCHES: 1.0}}),
     ],
-    ids=["none before", "none now", "not measured before", "not measured now", "no calls before"],
+    ids=["none before", "not measured now", "no calls before"],
 )
 def test_where_one_side_says_nothing_of_ranges_nothing_is_invented(
     before: Mapping[str, Mapping[Metric, float]], now: Mapping[str, Mapping[Metric, float]]
@@ -194,7 +188,6 @@ def test_where_one_side_says_nothing_of_ranges_nothing_is_invented(
     [
         (M.PAGEABLE_COPIES, 2, ("Host-to-Device from pageable memory", 2, ("part-new",))),
         (M.D2H_COPIES, 1, ("Device-to-Host to pinned memory", 1, ())),
-        (M.H2D_MS, 0.2, ("Host-to-Device from pageable memory", 0.2, ("part-new",))),
         (M.H2D_BYTES, 2000, ("Host-to-Device from pageable memory", 2000, ("part-new",))),
     ],
 )
@@ -248,10 +241,7 @@ def test_synchronising_calls_are_named_with_their_range() -> None:
     [
         (0.006, 0.01, Outcome.INCONCLUSIVE, True),
         (0.004, 0.01, Outcome.INCONCLUSIVE, False),
-        (None, 0.01, Outcome.INCONCLUSIVE, False),
         (0.5, 0.01, Outcome.PASSED, False),
-        (0.5, 0.01, Outcome.NOT_MEASURED, False),
-        (0.5, 0.01, None, False),
         (-0.5, 0.01, Outcome.IMPROVED, True),
     ],
 )
@@ -293,28 +283,6 @@ def test_of_several_processes_it_is_the_one_whose_value_was_judged(
     assert against.process == f"rank {rank}"
 
 
-NAMES = st.sampled_from(["a", "b", "c", "d", OTHER_RANGES])
-SIDE = st.dictionaries(NAMES, st.floats(0.001, 100), min_size=1)
-
-
-@given(SIDE, SIDE)
-def test_the_parts_and_the_rest_are_the_whole(
-    before: dict[str, float], now: dict[str, float]
-) -> None:
-    def of(side: dict[str, float]) -> Breakdown:
-        named = {OTHER_KERNELS if name == OTHER_RANGES else name: ms for name, ms in side.items()}
-        own = kernels(**{name: (1.0, ms) for name, ms in named.items()})
-        return under(M.KERNEL_MS, **side).model_copy(update={"kernels": own.kernels})
-
-    whole = moved(M.KERNEL_MS, sum(before.values()), sum(now.values()))
-    for found in attributions(of(before), of(now), whole):
-        changes = [part.change for part in found.parts]
-        assert math.isclose(sum(changes) + found.rest, found.change, abs_tol=1e-9)
-        # The rows are all of it, so nothing but the dust of floats is left over.
-        assert abs(found.rest) < 1e-6
-        assert changes == sorted(changes, key=abs, reverse=True)
-
-
 # Where it was, as notes
 
 
@@ -329,7 +297,6 @@ def made_up(
     return Attribution(metric=metric, axis=axis, change=change, parts=rows, rest=rest)
 
 
-@pytest.mark.parametrize("axis", Axis)
 @pytest.mark.parametrize(
     ("change", "parts", "named"),
     [
@@ -342,30 +309,15 @@ def made_up(
     ids=["three", "too small a part", "against it", "about the whole", "for the better"],
 )
 def test_the_largest_parts_that_went_its_way_are_named(
-    change: float, parts: Mapping[str, float], named: list[str], axis: Axis
+    change: float, parts: Mapping[str, float], named: list[str]
 ) -> None:
-    assert [part.name for part in largest(made_up(change, parts, axis=axis))] == named
+    assert [part.name for part in largest(made_up(change, parts))] == named
 
 
 def codes(found: Note) -> list[str]:
     axes = found.fields["axes"]
     assert isinstance(axes, tuple)
     return [one.code for one in axes if isinstance(one, Note)]
-
-
-@pytest.mark.parametrize(
-    ("change", "parts", "code"),
-    [
-        (1.0, {"a": 1.0}, "where-ranges"),
-        (4.1, {"a": 3.9}, "where-ranges-partly"),
-        (1.0, {"a": 2.0, "b": -4.0}, "where-ranges-and-rest"),
-    ],
-)
-def test_ranges_are_all_of_it_or_part_of_it_or_more(
-    change: float, parts: Mapping[str, float], code: str
-) -> None:
-    found = where([made_up(change, parts), made_up(change, parts, axis=Axis.CALL)])
-    assert codes(found[M.SYNCS]) == [code, "where-by"]
 
 
 def test_a_metric_without_a_part_that_moved_its_way_has_no_entry() -> None:

@@ -103,47 +103,31 @@ def test_a_run_far_from_the_others_moves_nothing_as_in_the_metrics() -> None:
 
 
 def test_a_baseline_keeps_the_largest_rows_and_the_sum_of_the_others() -> None:
-    whole = breakdown_of(
-        [
-            run(
-                ranges=(
-                    *(under(f"r{n}", {GAP: float(n)}, cpu_ms=float(n)) for n in range(60)),
-                    under(OTHER_RANGES, {GAP: 100.0}, cpu_ms=100.0),
-                ),
-                kernels=(
-                    *(KernelSample(name=f"{LONG}{n}", count=1, gpu_ms=float(n)) for n in range(60)),
-                    KernelSample(name=OTHER_KERNELS, count=7, gpu_ms=100.0),
-                    KernelSample(name="ncclDevKernel", count=1, gpu_ms=0.1, kind="nccl"),
-                    KernelSample(name="CUDA memset", count=1, gpu_ms=0.1, kind="memory"),
-                ),
-                syncs=tuple(
-                    SyncSample(call=f"c{n}", range="a", count=float(n), cpu_ms=1.0)
-                    for n in range(20)
-                ),
-            )
-        ]
+    sizes = [float(n) for n in range(60)]
+    whole = Breakdown(
+        ranges=(
+            *(under(f"r{n:g}", {GAP: n}, cpu_ms=n) for n in sizes),
+            under(OTHER_RANGES, {GAP: 100.0}, cpu_ms=100.0),
+        ),
+        kernels=(
+            *(KernelSample(name=f"{LONG}{n:g}", count=1, gpu_ms=n) for n in sizes),
+            KernelSample(name=OTHER_KERNELS, count=7, gpu_ms=100.0),
+            KernelSample(name="ncclDevKernel", count=1, gpu_ms=0.1, kind="nccl"),
+        ),
+        syncs=tuple(SyncSample(call=f"c{n:g}", range="a", count=n, cpu_ms=1.0) for n in sizes),
     )
     small = kept(whole)
-    assert [row.name for row in small.ranges] == [
-        *(f"r{n}" for n in range(59, 59 - MOST_RANGES_KEPT, -1)),
-        OTHER_RANGES,
-    ]
-    assert sum(row.values[GAP] for row in small.ranges) == sum(
-        row.values[GAP] for row in whole.ranges
-    )
-    largest = [key(f"{LONG}{n}") for n in range(59, 59 - MOST_KERNELS_KEPT, -1)]
-    assert [row.name for row in small.kernels] == [
-        *largest,
-        OTHER_KERNELS,
-        "ncclDevKernel",
-        "CUDA memset",
-    ]
-    assert sum(row.gpu_ms for row in small.kernels) == sum(row.gpu_ms for row in whole.kernels)
-    assert sum(row.count for row in small.kernels) == sum(row.count for row in whole.kernels)
-    assert [row.call for row in small.syncs] == [
-        *(f"c{n}" for n in range(19, 19 - MOST_KEPT, -1)),
-        OTHER_SYNCS,
-    ]
+
+    def largest(text: str, most: int) -> list[str]:
+        return [f"{text}{n}" for n in range(59, 59 - most, -1)]
+
+    kernels = [key(name) for name in largest(LONG, MOST_KERNELS_KEPT)]
+    assert [row.name for row in small.ranges] == [*largest("r", MOST_RANGES_KEPT), OTHER_RANGES]
+    assert [row.name for row in small.kernels] == [*kernels, OTHER_KERNELS, "ncclDevKernel"]
+    assert [row.call for row in small.syncs] == [*largest("c", MOST_KEPT), OTHER_SYNCS]
+    for side in (small, whole):
+        assert sum(row.values[GAP] for row in side.ranges) == sum(sizes) + 100
+        assert sum(row.gpu_ms for row in side.kernels) == sum(sizes) + 100.1
     assert kept(small) == small
 
 
@@ -159,20 +143,16 @@ def of_ranks(*ranks: tuple[float, float], gpus: tuple[int, ...] = (0,)) -> RunBr
     return found
 
 
-def test_of_several_processes_it_says_which_one_it_is_of_and_what_that_measured() -> None:
+def test_of_several_processes_it_says_which_one_it_is_of_and_what_each_measured() -> None:
     found = of_ranks((10.0, 6.0), (10.1, 1.0))
     assert (found.of, found.own, found.gpus) == ("rank 1", {Metric.STEP_MS: 10.1, GAP: 1.0}, 1)
+    assert [(one.of, one.own[GAP], one.each) for one in found.each] == [
+        ("rank 0", 6.0, ()),
+        ("rank 1", 1.0, ()),
+    ]
+    assert type(kept(found)) is Breakdown
     alone = of_ranks((10.0, 6.0), gpus=(0, 1))
     assert (alone.of, alone.own, alone.gpus) == ("", {Metric.STEP_MS: 10.0, GAP: 6.0}, 2)
-
-
-def test_a_gpu_whose_idle_time_does_not_count_is_none_of_those_that_waiting_is_a_mean_of() -> None:
-    """One operation in a window on another GPU: its devices are two, and waiting is that of the
-    first alone."""
-    devices = [DeviceSample(device=0, values={GAP: 6.0}), DeviceSample(device=1)]
-    found = breakdown_of([records.run(processes=[records.process(devices=devices)])])
-    assert isinstance(found, RunBreakdown)
-    assert found.gpus == 1
 
 
 def test_ranks_that_take_as_long_are_reported_by_the_lowest_of_them_but_for_a_microsecond() -> None:
@@ -182,17 +162,6 @@ def test_ranks_that_take_as_long_are_reported_by_the_lowest_of_them_but_for_a_mi
         == "rank 0"
     )
     assert of_ranks((13.687, 6.0), (13.72, 1.0)).of == "rank 1"
-
-
-def test_of_several_processes_all_are_reported() -> None:
-    found = of_ranks((10.0, 6.0), (10.1, 1.0))
-    assert [(one.of, one.own[GAP], one.each) for one in found.each] == [
-        ("rank 0", 6.0, ()),
-        ("rank 1", 1.0, ()),
-    ]
-    assert found.model_copy(update={"each": (), "place": 0}) == found.each[found.place]
-    assert of_ranks((10.0, 6.0)).each == ()
-    assert type(kept(found)) is Breakdown
 
 
 def test_runs_whose_ranks_are_slower_by_turns_are_all_named_by_the_same_rank() -> None:
@@ -211,18 +180,10 @@ def test_runs_whose_ranks_are_slower_by_turns_are_all_named_by_the_same_rank() -
 
 
 def test_of_runs_that_are_not_alike_it_says_no_more_than_it_knows() -> None:
-    ranks = [
-        records.process(
-            {Metric.STEP_MS: 9.0 + (n == late), GAP: gap},
-            rank=n,
-            devices=[DeviceSample(device=0)] * late,
-        )
-        for late, gap in ((0, 1.0), (1, 3.0))
-        for n in range(2)
-    ]
+    two = [records.process({Metric.STEP_MS: 9.0}, rank=n) for n in range(2)]
     found = breakdown_of(
-        [records.run(processes=ranks[:2]), records.run(processes=[*ranks[2:], records.process()])]
+        [records.run(processes=two), records.run(processes=[*two, records.process(rank=2)])]
     )
     assert isinstance(found, RunBreakdown)
-    assert (found.of, found.gpus, found.each) == ("one process", 0, ())
+    assert (found.of, found.each) == ("one process", ())
     assert breakdown_of([records.run(processes=[])] * 2) == breakdown_of([]) == Breakdown()

@@ -28,7 +28,6 @@ from perfgate.model.pagedata import (
     read_page_data,
 )
 from perfgate.model.settings import Settings
-from perfgate.model.verdict import ABRun
 from perfgate.render.gate import state_of
 from perfgate.render.html import page_html
 from perfgate.render.html.page import identities
@@ -130,52 +129,7 @@ def test_every_id_is_there_once(page: Read) -> None:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_text_adds_no_element_anywhere(name: str) -> None:
     def made(text: str) -> str:
-        plain = pages.whole()
-        bar = Bar(start_us=0, length_us=5, name=text)
-        step = StepView(
-            label=quoted(text),
-            length_us=9,
-            lanes=(Lane(title=text, kind="kernel", bars=(bar,)),),
-            operations=1,
-            drawn=1,
-            source=text,
-        )
-        verdict = plain.verdict.model_copy(
-            update={
-                "workload": text,
-                "why": quoted(text),
-                "next": quoted(text),
-                "where_notes": {Metric.GAP_MS: quoted(text)},
-                "rank_notes": (quoted(text),),
-                "notes": (quoted(text),),
-                "ab_run": ABRun(revision=text, commit=text, pairs=3, screen_runs=0),
-                "attributions": tuple(
-                    one.model_copy(
-                        update={
-                            "parts": tuple(
-                                p.model_copy(update={"name": text, "note": text}) for p in one.parts
-                            )
-                        }
-                    )
-                    for one in plain.verdict.attributions
-                ),
-            }
-        )
-        side = plain.candidate
-        assert side is not None
-        change = {
-            "verdict": verdict,
-            "candidate_step": step,
-            "baseline_step": step,
-            "candidate": side.model_copy(update={"label": quoted(text)}),
-            "history": tuple(
-                point.model_copy(update={"by": text, "reason": text}) for point in plain.history
-            ),
-            "commands": (),
-            "baseline_file": text,
-            "files": text,
-        }
-        return page_html(pages.page(plain.model_copy(update=change), shut_by=[text]))
+        return page_html(pages.page(pages.named(text), shut_by=[text]))
 
     def skeleton(text: str) -> list[tuple[str, tuple[str, ...]]]:
         # A reason of several lines has a break between them, and what cannot be copied has no

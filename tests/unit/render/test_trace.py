@@ -52,7 +52,3 @@ def test_the_typical_step_of_both_sides_begins_at_0_and_lasts_as_long_as_it_does
         assert max(ends) == pytest.approx(
             max(bar.start_us + bar.length_us for lane in view.lanes for bar in lane.bars), abs=0.01
         )
-
-
-def test_a_page_without_steps_is_an_empty_trace() -> None:
-    assert json.loads(steps_trace(pages.page(pages.unmeasured())))["traceEvents"] == []
