@@ -135,39 +135,23 @@ def _part_name(part: Part, metric: Metric) -> str:
     return name if part.metric is metric else f"{part.metric} under {name}"
 
 
-NONE: Final = "-"
+_PERCENT: Final = "{:.1f} %".format
 
-
-Figure = tuple[str, Callable[[Any], str], Callable[[Any, Any], str]]
-"""Title, how a value is written, and a change."""
-
-
-def _points(before: float, now: float) -> str:
-    return f"{now - before:+.1f} pp"
-
-
-def _relative(before: float, now: float) -> str:
-    return numbers.change(now / before - 1, "%") if before > 0 else ""
-
-
-def _more(before: float, now: float) -> str:
-    return "" if before == now else f"{now - before:+.4g}"
-
-
-FIGURES: Final[Mapping[str, Figure]] = {
-    "duration_us": ("duration, us", numbers.milliseconds, _relative),
-    "compute_percent": ("compute throughput", "{:.1f} %".format, _points),
-    "memory_percent": ("memory throughput", "{:.1f} %".format, _points),
-    "dram_percent": ("  of that, DRAM", "{:.1f} %".format, _points),
-    "occupancy_percent": ("achieved occupancy", "{:.1f} %".format, _points),
-    "occupancy_limit_percent": ("  possible", "{:.1f} %".format, _points),
-    "registers": ("registers a thread", numbers.count, _more),
-    "waves": ("waves of blocks", numbers.count, _more),
-    "sm_clock_mhz": ("SM clock, MHz", "{:.0f}".format, _relative),
-    "grid": ("grid", one_line, lambda _, __: ""),
-    "block": ("block", one_line, lambda _, __: ""),
+FIGURES: Final[Mapping[str, tuple[str, Callable[[Any], str]]]] = {
+    "duration_us": ("duration, us", numbers.milliseconds),
+    "compute_percent": ("compute throughput", _PERCENT),
+    "memory_percent": ("memory throughput", _PERCENT),
+    "dram_percent": ("  of that, DRAM", _PERCENT),
+    "occupancy_percent": ("achieved occupancy", _PERCENT),
+    "occupancy_limit_percent": ("  possible", _PERCENT),
+    "registers": ("registers a thread", numbers.count),
+    "waves": ("waves of blocks", numbers.count),
+    "sm_clock_mhz": ("SM clock, MHz", "{:.0f}".format),
+    "grid": ("grid", one_line),
+    "block": ("block", one_line),
 }
-"""Of `LaunchFigures`, in this order; a figure that neither side has is left out."""
+"""Of `LaunchFigures`, in this order: title, and how a value is written; a figure that neither side
+has is left out."""
 
 
 def kernels_text(
@@ -205,7 +189,7 @@ def kernels_text(
             Cell(one_line(named(moved.name), longest=LONGEST), "bold"),
             f"  {grown} ms a step{notes}",
         )
-        page.table(("figure", ">a", ">b", ">change"), _rows(probe.before, probe.now))
+        page.table(("figure", ">a", ">b"), _rows(probe.before, probe.now))
         absent = (("a", probe.no_before), ("b", probe.no_now))
         page.facts(*((label, f"no figures: {say.fact(why)}") for label, why in absent if why))
         for label, launch in (("a is", probe.before), ("b is", probe.now)):
@@ -216,9 +200,8 @@ def kernels_text(
 
 def _rows(a: LaunchFigures | None, b: LaunchFigures | None) -> list[Row]:
     rows: list[Row] = []
-    for field, (title, write, change) in FIGURES.items():
-        was, now = (getattr(side, field, None) for side in (a, b))
-        if was is not None or now is not None:
-            values = (NONE if one is None else write(one) for one in (was, now))
-            rows.append((title, *values, "" if None in (was, now) else change(was, now)))
+    for field, (title, write) in FIGURES.items():
+        values = [getattr(side, field, None) for side in (a, b)]
+        if values != [None, None]:
+            rows.append((title, *("-" if one is None else write(one) for one in values)))
     return rows

@@ -36,12 +36,8 @@ STYLES: Final = {
     Outcome.INVALID: "bold yellow",
     Outcome.NOT_MEASURED: "bold red",
 }
-COLUMNS: Final = (
-    *("metric", ">baseline", ">now", ">lowest", ">highest", "change", ">budget", "outcome"),
-    *(">p", ">could show"),
-)
-"""Of a verdict's table; the last two only where the page is wide enough."""
-STATISTICS: Final = 2
+_VALUES: Final = (">baseline", ">now", ">lowest", ">highest")
+COLUMNS: Final = ("metric", *_VALUES, "change", ">budget", "outcome")
 
 
 def verdict_table(page: Page, verdict: Verdict, *, files: str | None = None) -> str:
@@ -71,17 +67,12 @@ def verdict_table(page: Page, verdict: Verdict, *, files: str | None = None) -> 
 def _metrics(page: Page, verdict: Verdict) -> None:
     cells = shown_metrics(verdict)
     shown = [one for one in cells if not is_unchanged_count(one.row)]
-    rows = [row for one in shown for row in _rows(one, verdict)]
-    is_wide = page.fits(COLUMNS, rows)
-    titles = COLUMNS if is_wide else COLUMNS[:-STATISTICS]
-    page.table(titles, [row[: len(titles)] for row in rows])
+    page.table(COLUMNS, [row for one in shown for row in _rows(one, verdict)])
     captions = {
         interval_text(verdict): any(one.row.low is not None for one in shown),
         "pp: percentage points of the baseline's step": any(
             one.row.basis is Basis.STEP and one.change for one in shown
         ),
-        "p: probability of such a rise by chance; could show: the smallest loss these runs could "
-        "have shown": is_wide and any(one.p for one in shown),
     }
     page.prose("; ".join(text for text, holds in captions.items() if holds), style="dim")
     for one in shown:
@@ -97,7 +88,7 @@ def _rows(one: MetricCells, verdict: Verdict) -> list[Row]:
     """Return a metric's row, and below it that of its share of the step."""
     outcome = Cell(one.outcome, "" if one.row.outcome is None else STYLES[one.row.outcome])
     values = (one.before, one.now, one.lowest, one.highest, one.change, one.budget)
-    row: Row = (one.row.metric.value, *values, outcome, one.p, one.smallest)
+    row: Row = (one.row.metric.value, *values, outcome)
     blanks = len(COLUMNS) - 3
     return [row, *share_rows(one, shares(verdict.metrics, one.row.metric), blanks=blanks)]
 
