@@ -134,12 +134,10 @@ def _of_several(runs: Sequence[Run]) -> bool:
 
 def _medians(runs: Sequence[Run], metric: Metric) -> list[float] | None:
     """The metric of each process, the median over the runs; None where one did not measure it."""
-    tables = [[process.values.get(metric) for process in run.processes] for run in runs]
-    if any(value is None for table in tables for value in table):
+    if not all(metric in process.values for run in runs for process in run.processes):
         return None
-    return [
-        median(value for value in one if value is not None) for one in zip(*tables, strict=True)
-    ]
+    places = range(len(runs[0].processes))
+    return [median(run.processes[place].values[metric] for run in runs) for place in places]
 
 
 def _others(values: Sequence[float], place: int) -> float:
