@@ -28,7 +28,7 @@ from perfgate.profilers.nsys.command import withhold_secrets
 from perfgate.profilers.nsys.profile import profile
 from perfgate.profilers.nsys.tool import NsysTool, find_nsys
 from perfgate.profilers.seam import ProfileOutcome, ProfileSpec
-from perfgate.system.files import PREFIX, remove_left_folders, underway
+from perfgate.system.files import PREFIX
 from perfgate.system.git import require_commit
 from perfgate.words.say import Coded
 from perfgate.workload import workload_files
@@ -207,7 +207,6 @@ def check_trial(
     """Profile a program of one NVTX range and one copy to the GPU, and look for both in the
     capture."""
     check = "trial capture"
-    remove_left_folders()
     folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}doctor-"))
     program = folder / "trial.py"
     program.write_text(TRIAL_PROGRAM, encoding="utf-8")
@@ -222,12 +221,11 @@ def check_trial(
         graph_trace=GraphTrace.GRAPH,
     )
     try:
-        with underway(folder):
-            outcome = capture(tool, spec)
-            if outcome.problem is not None or not outcome.captures:
-                _keep_logs(folder)  # the problem may point into one
-                return (CheckResult(check, _no_capture(tool, outcome)),)
-            timelines = [read(found.sqlite) for found in outcome.captures]
+        outcome = capture(tool, spec)
+        if outcome.problem is not None or not outcome.captures:
+            _keep_logs(folder)  # the problem may point into one
+            return (CheckResult(check, _no_capture(tool, outcome)),)
+        timelines = [read(found.sqlite) for found in outcome.captures]
     except PerfgateError as error:
         _keep_logs(folder)
         return (CheckResult(check, error),)

@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from perfgate.model.comparison import Label, Side
+from perfgate.model.comparison import Side
 from perfgate.model.document import (
     DocumentRun,
     DocumentWorkload,
@@ -19,6 +19,7 @@ from perfgate.model.document import (
 from perfgate.model.history import Point
 from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS
+from perfgate.model.note import NoteOrText
 from perfgate.model.outcome import WORST_FIRST
 from perfgate.model.record import Format2, Record
 from perfgate.model.verdict import Verdict
@@ -67,7 +68,7 @@ class StepView(Record):
     """The ranges of one step's thread, outermost first, if any lie here; then each GPU's streams
     and idle time."""
 
-    label: Label
+    label: NoteOrText
     """Which it is: `run-2, step 14 of 30`."""
     length_us: float
     """From the completion of the step before it to its own; where no period counts, from its

@@ -38,8 +38,8 @@ from perfgate.render.page import Page, Screen
 from perfgate.render.text import verdict_table
 from perfgate.store import Store
 from perfgate.system import git
-from perfgate.system.files import remove_left_folders, temporary_folder
-from perfgate.system.gate_process import gate_command, run_to_end
+from perfgate.system.files import temporary_folder
+from perfgate.system.process import gate_command, run_to_end
 from perfgate.words import escape, say
 
 WORKLOAD: Final = "loop"
@@ -167,7 +167,6 @@ def play(
 
 def _folder(held: ExitStack, keep: Path | None) -> Path:
     if keep is None:
-        remove_left_folders()
         return held.enter_context(temporary_folder("selftest"))
     try:
         keep.mkdir(parents=True)

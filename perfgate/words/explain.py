@@ -122,7 +122,6 @@ _READ: Final = (
 _WAITS: Final = "the CPU waits {ms:ms} ms a step in {call}{under}, {calls:count} of them"
 
 _ADVICE: Final[Rows] = {
-    "quoted-advice": ("{evidence:raw}", "", "{usually:raw}"),
     "advice-pageable": (
         (
             "copies to the GPU from pageable memory{under}, {copies:count} a step ({bytes:size}): "

@@ -32,11 +32,6 @@ _SIDES: Final[Rows] = {
     "side-next-to-it": "{commit}, run next to it",
     "side-other-commit": "another commit, run next to it",
     "side-blessed-since": "{path:quote}, blessed {at} UTC, after b was measured",
-    "trace-unwritten": (
-        "{file}: the trace cannot be written there ({reason})",
-        "",
-        "Give it a file that can be written.",
-    ),
     "result-without-runs": (
         "{workload}: the result in {folder:quote} has no run: {outcome}, {why}",
         "What is compared was measured",

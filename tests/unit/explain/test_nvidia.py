@@ -18,7 +18,11 @@ from perfgate.model.metric import Metric
 from perfgate.model.reports import PlacedFinding, Placing, ProcessFindings, RuleName
 from perfgate.model.sample import KernelSample
 
-ASYNC, SYNC, GAPS = RuleName.CUDA_MEMCPY_ASYNC, RuleName.CUDA_API_SYNC, RuleName.GPU_GAPS
+ASYNC, SYNC, MEMSET = (
+    RuleName.CUDA_MEMCPY_ASYNC,
+    RuleName.CUDA_API_SYNC,
+    RuleName.CUDA_MEMSET_SYNC,
+)
 
 
 def found(rule: RuleName, under: str, count: float, ms: float) -> PlacedFinding:
@@ -34,9 +38,13 @@ def placing(*processes: tuple[PlacedFinding, ...]) -> Placing:
 
 
 def test_rows_are_put_next_to_those_of_the_same_rule_and_range() -> None:
-    before = placing((found(GAPS, "forward", 3, 0.5), found(SYNC, "log", 1, 2.0)))
+    before = placing((found(MEMSET, "forward", 3, 0.5), found(SYNC, "log", 1, 2.0)))
     now = placing(
-        (found(GAPS, "forward", 2, 0.4), found(GAPS, "load", 1, 6.0), found(ASYNC, "copy", 1, 2.5))
+        (
+            found(MEMSET, "forward", 2, 0.4),
+            found(MEMSET, "load", 1, 6.0),
+            found(ASYNC, "copy", 1, 2.5),
+        )
     )
     changes = rule_changes(before, now)
     shown = [
@@ -45,8 +53,8 @@ def test_rows_are_put_next_to_those_of_the_same_rule_and_range() -> None:
     ]
     assert shown == [
         (ASYNC, "copy", None, 2.5),
-        (GAPS, "load", None, 6.0),
-        (GAPS, "forward", 0.5, 0.4),
+        (MEMSET, "load", None, 6.0),
+        (MEMSET, "forward", 0.5, 0.4),
     ]
     assert [changes.is_new(row) for row in changes.rows] == [True, True, False]
 

@@ -510,8 +510,7 @@ def everywhere(text: str) -> GateDocument:
         where={Metric.STEP_MS: text},
         information=(text,) * 3,
     )
-    what = note("quoted-advice", evidence=text, usually=text)
-    advice = Advice(topic=Topic.LOADER, range=text, what=what)
+    advice = Advice(topic=Topic.LOADER, range=text, what=quoted(text))
     verdict = verdict.model_copy(update={"rank_notes": (quoted(text),), "advice": (advice,)})
     workload = DocumentWorkload(
         verdict=verdict,
