@@ -6,12 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from support import records
 from support.breakdowns import BY_NODE, EAGER, WHOLE, copied, kernels, ranges, under
 from syrupy.assertion import SnapshotAssertion
 
 from perfgate.explain.attribution import attributions, largest, where
-from perfgate.explain.breakdown import breakdown_of, kept
+from perfgate.explain.breakdown import kept
 from perfgate.model.diagnosis import Attribution, Axis, Part
 from perfgate.model.metric import EXPOSED, Metric
 from perfgate.model.note import Note, note
@@ -253,34 +252,6 @@ def test_what_is_judged_to_have_moved_is_taken_apart(
     )
     found = attributions(under(M.GAP_MS, a=1.0), under(M.GAP_MS, a=1.5), (row,))
     assert bool(found) is is_taken_apart
-
-
-@pytest.mark.parametrize(
-    ("now", "rank"), [((10.0, 30.0), 1), ((60.0, 40.0), 0)], ids=["the worse now", "the worst now"]
-)
-def test_of_several_processes_it_is_the_one_whose_value_was_judged(
-    now: tuple[float, float], rank: int
-) -> None:
-    before = (10.0, 20.0)
-
-    def side(times: tuple[float, float]) -> Breakdown:
-        processes = [
-            records.process(
-                {M.STEP_MS: 90.0, M.KERNEL_MS: ms},
-                rank=n,
-                kernels=[KernelSample(name=f"gemm_{n}", count=1, gpu_ms=ms)],
-            )
-            for n, ms in enumerate(times)
-        ]
-        return breakdown_of([records.run(processes=processes)] * 3)
-
-    row = moved(M.KERNEL_MS, max(before), max(now))
-    found = only(attributions(side(before), side(now), row), Axis.KERNEL)
-    assert (found.process, found.change) == (f"rank {rank}", now[rank] - before[rank])
-    assert [part.name for part in found.parts] == [f"gemm_{rank}"]
-    # Against a baseline, which keeps one process, the parts are those of the same one.
-    against = only(attributions(kept(side(before)), side(now), row), Axis.KERNEL)
-    assert against.process == f"rank {rank}"
 
 
 # Where it was, as notes

@@ -21,7 +21,6 @@ from perfgate.model.sample import (
     OTHER_RANGES,
     OTHER_SYNCS,
     Breakdown,
-    CopySample,
     DeviceSample,
     KernelSample,
     RangeSample,
@@ -43,12 +42,9 @@ def run(
     *,
     ranges: tuple[RangeSample, ...] = (),
     kernels: tuple[KernelSample, ...] = (),
-    copies: tuple[CopySample, ...] = (),
     syncs: tuple[SyncSample, ...] = (),
 ) -> Run:
-    made = records.process(ranges=ranges, kernels=kernels).model_copy(
-        update={"copies": copies, "syncs": syncs}
-    )
+    made = records.process(ranges=ranges, kernels=kernels).model_copy(update={"syncs": syncs})
     return records.run(processes=[made])
 
 
@@ -59,17 +55,11 @@ def test_it_is_the_mean_over_the_runs_and_what_a_run_lacks_is_none_there() -> No
             KernelSample(name="k", count=2, gpu_ms=1.0),
             KernelSample(name="once", count=1, gpu_ms=0.5),
         ),
-        copies=(
-            CopySample(direction="Host-to-Device", host="pinned", count=2, bytes=8.0, gpu_ms=0.1),
-        ),
         syncs=(SyncSample(call="cudaStreamSynchronize", range="a", count=1, cpu_ms=2.0),),
     )
     second = run(
         ranges=(under("a", {GAP: 3.0}, count=3.0),),
         kernels=(KernelSample(name="k", count=2, gpu_ms=2.0),),
-        copies=(
-            CopySample(direction="Host-to-Device", host="pageable", count=2, bytes=8.0, gpu_ms=0.3),
-        ),
     )
     found = breakdown_of([first, second])
     assert isinstance(found, RunBreakdown)
@@ -78,12 +68,6 @@ def test_it_is_the_mean_over_the_runs_and_what_a_run_lacks_is_none_there() -> No
         kernels=(
             KernelSample(name="k", count=2, gpu_ms=1.5),
             KernelSample(name="once", count=0.5, gpu_ms=0.25),
-        ),
-        copies=(
-            CopySample(direction="Host-to-Device", host="pinned", count=1, bytes=4.0, gpu_ms=0.05),
-            CopySample(
-                direction="Host-to-Device", host="pageable", count=1, bytes=4.0, gpu_ms=0.15
-            ),
         ),
         syncs=(SyncSample(call="cudaStreamSynchronize", range="a", count=0.5, cpu_ms=1.0),),
     )

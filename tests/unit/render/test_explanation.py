@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from perfgate.explain.sides import differences, made_up_of
@@ -76,8 +75,7 @@ def test_many_parts_are_shown_as_one_unless_asked_for() -> None:
     assert all(name in text(a, b, full=True) for name in many)
 
 
-@pytest.mark.parametrize("width", [80, 200])
-def test_hostile_names_stay_text_and_tables_fit(width: int) -> None:
+def test_hostile_names_stay_text_and_tables_fit() -> None:
     kernel = KernelSample(name=HOSTILE, count=1, gpu_ms=1.0)
     a = side(
         "a",
@@ -85,10 +83,10 @@ def test_hostile_names_stay_text_and_tables_fit(width: int) -> None:
         Breakdown(kernels=(KernelSample(name="k", count=1, gpu_ms=1.0),)),
     )
     b = side(HOSTILE, {Metric.KERNEL_MS: 2.0}, Breakdown(kernels=(kernel, *a.breakdown.kernels)))
-    shown = text(a, b, width=width)
+    shown = text(a, b, width=80)
     assert "\x1b" not in shown
     assert "\u202e" not in shown
-    assert max(len(line) for line in shown.splitlines()[2:]) <= width
+    assert max(len(line) for line in shown.splitlines()[2:]) <= 80
 
 
 def test_what_a_side_lacks_is_said_beneath_it_and_no_metric_of_it_is_gone(
