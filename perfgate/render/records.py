@@ -186,12 +186,11 @@ def _known(side: Side, other: Side) -> dict[str, str]:
     """What must be the same of two measurements, by name, as one of them has it."""
     known = {"GPU": listed(sorted(side.gpu_models()))} if side.gpu_models() else {}
     if side.machine is not None and other.machine is not None:
-        options = " ".join(side.machine.nsys_options) or "none"
-        gpu = side.machine.gpu_name
-        known = {"GPU": gpu, "nsys": side.machine.nsys or "none", "nsys options": options}
+        facts = dict(machine_facts(side.machine))
+        known = {name: facts[name] or "none" for name in ("GPU", "nsys", "nsys options")}
     if side.parameters is not None and other.parameters is not None:
-        names = sorted({*side.parameters, *other.parameters})
-        known |= {one_line(name): one_line(side.parameters.get(name, "not set")) for name in names}
+        for name in sorted({*side.parameters, *other.parameters}):
+            known[one_line(name)] = one_line(side.parameters.get(name, "not set"))
     return known
 
 

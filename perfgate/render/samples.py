@@ -65,17 +65,14 @@ def _process(page: Page, sample: ProcessSample) -> None:
     unit = "per step" if sample.steps else "in all"
     _values(page, sample, unit)
     absent_lines(page, sample.absent)
-    range_ms, share = sample.nvtx_step_ms, sample.memory_share_h2d
-    ms, part = numbers.milliseconds(range_ms or 0.0), numbers.share(share or 0.0, 1.0)
     invalid = [one for one in sample.notes if one.severity is Severity.INVALID]
-    page.facts(
+    if sample.nvtx_step_ms is not None:
         # Why that may be less than the step is said by the notes, which know where the rest went.
-        ("nvtx_sum", "" if range_ms is None else f"the step's range lasts {ms} ms on the CPU"),
-        (
-            "memory",
-            "" if share is None else f"host-to-device is {part} of all memory operation time",
-        ),
-    )
+        ms = numbers.milliseconds(sample.nvtx_step_ms)
+        page.prose(f"the step's range lasts {ms} ms on the CPU", label="nvtx_sum")
+    if sample.memory_share_h2d is not None:
+        part = numbers.share(sample.memory_share_h2d, 1.0)
+        page.prose(f"host-to-device is {part} of all memory operation time", label="memory")
     invalid_lines(page, invalid)
     page.facts(*(("note", say.fact(one)) for one in sample.notes if one not in invalid))
     _devices(page, sample.devices)
