@@ -26,9 +26,7 @@ from perfgate.model.pagedata import (
     page_data_text,
     read_page_data,
 )
-from perfgate.render.gate import state_of
 from perfgate.render.html import page_html
-from perfgate.render.html.page import identities
 from perfgate.render.html.workload import intervals, runs, timeline
 
 HOSTILE = (
@@ -145,14 +143,6 @@ def test_hostile_text_adds_no_element_anywhere(name: str) -> None:
 
 
 # What it says
-
-
-def test_worst_stands_first(page: Read) -> None:
-    order = [one.verdict.workload for one in state_of(pages.every_outcome()).judged]
-    links = [a["href"] for tag, a in page.elements if tag == "a"][1:]
-    assert links == [f"#{identity}" for identity in identities(order)]
-    sections = [a["id"] for tag, a in page.elements if a.get("class") == "workload"]
-    assert [f"#{identity}" for identity in sections] == links
 
 
 def test_passing_workloads_are_closed_and_others_open(page: Read) -> None:
