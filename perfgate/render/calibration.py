@@ -26,8 +26,7 @@ def calibration_text(
     """Return what was found of one workload, what a gate holds it to, and where it was written."""
     rows, baseline = found.times, found.baseline
     measured = f"{plural(found.runs, 'unchanged run')} over {plural(found.occasions, 'occasion')}"
-    name = Cell(text=one_line(baseline.workload), style="bold")
-    page.line(name, f": {measured} on {one_line(baseline.machine.gpu_name)}")
+    page.heading(baseline.workload, f": {measured} on {one_line(baseline.machine.gpu_name)}")
     span = moment(found.first) + (f" to {moment(found.last)}" if found.first != found.last else "")
     page.prose(span, label="measured")
     sees = [
@@ -49,7 +48,7 @@ def calibration_text(
         + (" pp: percentage points of a step." if with_points else ""),
         style="dim",
     )
-    page.facts(*(("note", say.in_one_line(one)) for one in (*found.notes, *held)))
+    page.facts("note", map(say.in_one_line, (*found.notes, *held)))
     page.file(path)
     return page.text
 

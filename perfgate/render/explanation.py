@@ -12,7 +12,7 @@ from perfgate.model.metric import METRICS, Metric
 from perfgate.model.note import Note
 from perfgate.model.reports import RuleChanges
 from perfgate.model.sample import OUTSIDE_RANGES, UNNAMED
-from perfgate.render.page import Cell, Page, Row
+from perfgate.render.page import Page, Row
 from perfgate.render.records import difference_table, side_lines, unlike_lines
 from perfgate.render.verdict import interval_text
 from perfgate.words import numbers, say
@@ -45,19 +45,16 @@ def explanation_text(page: Page, found: Explanation, *, full: bool = False) -> s
     difference_table(page, rows, titles=("a", "b"))
     if verdict is not None and any(row.low is not None for row in rows):
         page.prose(f"as the gate judged them. {interval_text(verdict)}", style="dim")
-    page.facts(*(("ranks", say.fact(one)) for one in found.ranks))
+    page.facts("ranks", map(say.fact, found.ranks))
     if found.classified is not None:
         page.prose(f"{found.classified.bound}: {found.classified.evidence}", label="b is")
-    page.facts(*(("advice", f"{one.evidence}. {one.usually}") for one in found.advice))
+    page.facts("advice", (f"{one.evidence}. {one.usually}" for one in found.advice))
     for metric in dict.fromkeys(one.metric for one in found.attributions):
         own = [one for one in found.attributions if one.metric is metric]
         page.blank()
         unit = " ms" if METRICS[metric].unit == "ms" else ""
-        page.line(
-            Cell(text=metric, style="bold"),
-            f" {numbers.difference(metric, own[0].change)}{unit}",
-            f" in {one_line(own[0].process)}" if own[0].process else "",
-        )
+        where = f" in {one_line(own[0].process)}" if own[0].process else ""
+        page.heading(metric, f" {numbers.difference(metric, own[0].change)}{unit}{where}")
         for one in own:
             _table(page, one, full=full)
     if found.rules is not None:
@@ -170,7 +167,7 @@ def kernels_text(
         limited: says what a launch is limited by, or None.
     """
     sides = f": a is {kernels.before}, b is {kernels.now}"
-    page.line(Cell(f"kernels under {kernels.tool}", "bold"), sides)
+    page.heading(f"kernels under {kernels.tool}", sides)
     if not kernels.probes:
         page.prose("No kernel's time per step has moved by 0.1 % of all kernel time.")
         return page.text
@@ -179,19 +176,16 @@ def kernels_text(
         "were: its time is not that of a step in the gate.",
         style="dim",
     )
-    page.facts(*(("note", say.fact(note)) for note in kernels.notes), style="yellow")
+    page.facts("note", map(say.fact, kernels.notes), "yellow")
     for probe in kernels.probes:
         moved = probe.moved
         page.blank()
         grown = numbers.difference(Metric.KERNEL_MS, moved.change_ms)
         notes = "".join(f", {one_line(say.fact(note))}" for note in moved.notes)
-        page.line(
-            Cell(one_line(named(moved.name), longest=LONGEST), "bold"),
-            f"  {grown} ms a step{notes}",
-        )
+        page.heading(one_line(named(moved.name), longest=LONGEST), f"  {grown} ms a step{notes}")
         page.table(("figure", ">a", ">b"), _rows(probe.before, probe.now))
-        absent = (("a", probe.no_before), ("b", probe.no_now))
-        page.facts(*((label, f"no figures: {say.fact(why)}") for label, why in absent if why))
+        for label, why in (("a", probe.no_before), ("b", probe.no_now)):
+            page.prose(f"no figures: {say.fact(why)}" if why else "", label=label)
         for label, launch in (("a is", probe.before), ("b is", probe.now)):
             found = None if launch is None else limited(launch)
             page.prose("" if found is None else say.fact(found), label=label)

@@ -16,7 +16,7 @@ from perfgate.model.metric import METRICS, Basis
 from perfgate.model.note import Note
 from perfgate.model.verdict import MetricVerdict
 from perfgate.render.filling import environment
-from perfgate.render.page import Cell, Page, Row
+from perfgate.render.page import Page, Row
 from perfgate.render.samples import (
     absent_lines,
     invalid_lines,
@@ -40,7 +40,7 @@ def baseline_text(
     """Return all that a baseline says: who blessed it and why, where it was measured, what it
     holds, its values."""
     gpu = one_line(baseline.machine.gpu_name)
-    page.line(Cell(one_line(baseline.workload), "bold"), f" on {gpu}")
+    page.heading(baseline.workload, f" on {gpu}")
     _write(page, "baseline", baseline, holds, machine_facts(baseline.machine))
     page.file(path)
     page.blank()
@@ -82,7 +82,7 @@ def bless_text(
     is_occasion = old is not None and old.blessing == new.blessing
     what = "one more occasion" if is_occasion else "new baseline" if old else "first baseline"
     gpu = one_line(new.machine.gpu_name)
-    page.line(Cell(one_line(new.workload), "bold"), f": {what} on {gpu}")
+    page.heading(new.workload, f": {what} on {gpu}")
     _write(page, "occasion" if is_occasion else "blessing", old, new)
     if is_occasion:
         _write(page, "left_out", old, new, style="yellow")
@@ -93,7 +93,7 @@ def bless_text(
     page.blank()
     _write(page, "anchor", old, new)
     for label, said in notes.items():
-        page.facts(*((label, " ".join(say.in_one_line(one).split())) for one in said))
+        page.facts(label, map(say.in_one_line, said))
     page.file(path)
     return page.text
 
@@ -140,9 +140,7 @@ def difference_table(page: Page, rows: Sequence[MetricVerdict], *, titles: tuple
 
 def side_lines(page: Page, title: str, side: Side, end: str = "") -> None:
     """Write what a side is and, of a capture, what `perfgate inspect` says that it lacks."""
-    page.line(
-        Cell(text=title, style="bold"), f": {one_line(say.fact(side.label), longest=1000)}{end}"
-    )
+    page.heading(title, f": {one_line(say.fact(side.label), longest=1000)}{end}")
     missing_lines(page, side.missing)
     absent_lines(page, side.absent)
     invalid_lines(page, side.invalid)
@@ -151,7 +149,7 @@ def side_lines(page: Page, title: str, side: Side, end: str = "") -> None:
 def unlike_lines(page: Page, a: Side, b: Side, warnings: Sequence[Note]) -> None:
     """Write what makes two measurements incomparable, and the warnings that say more of it."""
     texts = (*unlike(a, b), *map(say.message, warnings))
-    page.facts(*(("not alike", text) for text in texts), style="yellow")
+    page.facts("not alike", texts, "yellow")
 
 
 def _in_its_unit(row: MetricVerdict) -> str:

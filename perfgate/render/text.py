@@ -59,7 +59,8 @@ def verdict_table(page: Page, verdict: Verdict, *, files: str | None = None) -> 
     parts = {**verdict_parts(verdict), "next": [verdict.next_step] if verdict.next_step else []}
     if (any(parts.values()) or files) and (verdict.metrics or "\n" in verdict.reason):
         page.blank()
-    page.facts(*((label, text) for label, texts in parts.items() for text in texts))
+    for label, texts in parts.items():
+        page.facts(label, texts)
     page.file(files, label="files")
     return page.text
 
