@@ -166,8 +166,7 @@ def kernels_text(
         named: makes a kernel's name readable.
         limited: says what a launch is limited by, or None.
     """
-    sides = f": a is {kernels.before}, b is {kernels.now}"
-    page.heading(f"kernels under {kernels.tool}", sides)
+    page.heading(f"kernels under {kernels.tool}", f": a is {kernels.before}, b is {kernels.now}")
     if not kernels.probes:
         page.prose("No kernel's time per step has moved by 0.1 % of all kernel time.")
         return page.text
@@ -184,11 +183,12 @@ def kernels_text(
         notes = "".join(f", {one_line(say.fact(note))}" for note in moved.notes)
         page.heading(one_line(named(moved.name), longest=LONGEST), f"  {grown} ms a step{notes}")
         page.table(("figure", ">a", ">b"), _rows(probe.before, probe.now))
-        for label, why in (("a", probe.no_before), ("b", probe.no_now)):
-            page.prose(f"no figures: {say.fact(why)}" if why else "", label=label)
-        for label, launch in (("a is", probe.before), ("b is", probe.now)):
-            found = None if launch is None else limited(launch)
-            page.prose("" if found is None else say.fact(found), label=label)
+        sides = ("a", probe.before, probe.no_before), ("b", probe.now, probe.no_now)
+        for label, launch, why in sides:
+            if why is not None:
+                page.prose(f"no figures: {say.fact(why)}", label=label)
+            elif launch is not None and (found := limited(launch)) is not None:
+                page.prose(say.fact(found), label=f"{label} is")
     return page.text
 
 
