@@ -49,7 +49,7 @@ class Finished:
     ended."""
 
 
-def _ignore(*_: object) -> None:
+def ignore(*_: object) -> None:
     """Nobody listens."""
 
 
@@ -57,9 +57,9 @@ def _ignore(*_: object) -> None:
 class Listening:
     """Who hears of a program while it runs."""
 
-    on_line: Callable[[str], object] = _ignore
+    on_line: Callable[[str], object] = ignore
     """Gets each line that it writes."""
-    on_tick: Callable[[], object] = _ignore
+    on_tick: Callable[[], object] = ignore
     """Is called at least every 0.1 s, and may raise OutOfTime."""
     clean: Callable[[str], str] = str
     """Gets lines that may go together, and returns what may be seen of them."""
