@@ -148,18 +148,15 @@ def _spread(runs: Sequence[Run]) -> Note:
     step = max(_medians(runs, Metric.STEP_MS) or [0.0])
     found: list[Note] = []
     for metric in SHOWN:
-        values = _medians(runs, metric)
-        if values is None or not any(values):
-            continue
+        values = _medians(runs, metric) or [0.0]
         least, most = min(values), max(values)
         if step and most - least >= APART * step:
             low, high = (label(runs[-1].processes[values.index(one)]) for one in (least, most))
             found.append(
                 note("ranks-apart", metric=metric, least=least, most=most, low=low, high=high)
             )
-        else:
-            found.append(note("ranks-together", metric=metric, least=least, most=most))
-    return note("ranks", processes=len(runs[0].processes), values=tuple(found))
+    apart = note("apart", values=tuple(found)) if found else None
+    return note("ranks", processes=len(runs[0].processes), apart=apart)
 
 
 def _late(runs: Sequence[Run], late: Straggler) -> Note:

@@ -4,7 +4,6 @@ number."""
 from __future__ import annotations
 
 import html
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from perfgate.model.document_text import document_text, read_document
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.pagedata import page_data_text, read_page_data
+from perfgate.render.gate import shown_names
 from perfgate.render.html import page_html
 from perfgate.render.junit import gate_junit
 from perfgate.render.markdown import gate_markdown
@@ -91,18 +91,14 @@ def by_markdown(document: GateDocument) -> Shown:
 
 
 def by_json(document: GateDocument) -> Shown:
-    """Of the JSON alone, without perfgate's own reader."""
-    held = json.loads(document_text(document))
-    slugs = {json.dumps(one["machine"]["gpus"]) for one in held["workloads"]}
-    outcomes: dict[str, str] = {}
-    changes: dict[str, str] = {}
-    for one in read_document(document_text(document)).workloads:
-        assert one.machine is not None
-        name = one.verdict.workload + (f" on {one.machine.gpu_name}" if len(slugs) > 1 else "")
-        outcomes[name] = one.verdict.outcome.value
-        step = one.verdict.of(Metric.STEP_MS)
-        changes[name] = "" if step is None else change_cell(step)
-    return Shown(opens=held["opens_gate"], outcomes=outcomes, changes=changes)
+    held = read_document(document_text(document))
+    named = dict(zip(shown_names(held.workloads), held.workloads, strict=True))
+    steps = {name: one.verdict.of(Metric.STEP_MS) for name, one in named.items()}
+    return Shown(
+        opens=held.opens_gate,
+        outcomes={name: one.verdict.outcome.value for name, one in named.items()},
+        changes={name: change_cell(step) if step else "" for name, step in steps.items()},
+    )
 
 
 def by_page(text: str) -> Shown:
