@@ -12,7 +12,7 @@ from perfgate.explain.names import brief, short
 from perfgate.explain.parts import by_call, by_copy, by_kernel, by_range
 from perfgate.explain.traces import NOTHING
 from perfgate.model.diagnosis import Attribution, Axis, Part
-from perfgate.model.metric import EXPOSED, METRICS, PERIODS, Kind, Metric
+from perfgate.model.metric import EXPOSED, METRICS, PERIODS, Metric
 from perfgate.model.note import Note, note
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import OUTSIDE_RANGES, UNNAMED, Breakdown
@@ -80,7 +80,7 @@ def of_process(
     was, is_now = as_measured(before), as_measured(now)
     if not is_now.each or (was.each and len(is_now.each) != len(was.each)):
         return was, is_now
-    side, judged = (is_now.each, row.now) if _growth(row) >= 0 else (was.each, row.baseline)
+    side, judged = (is_now.each, row.now) if row.growth >= 0 else (was.each, row.baseline)
     place = is_now.place
     if row.metric not in PERIODS and side:
         far = [abs(one.own.get(row.metric, math.inf) - (judged or 0.0)) for one in side]
@@ -91,19 +91,14 @@ def of_process(
 def _weight(row: MetricVerdict) -> tuple[int, bool, bool, bool, float]:
     outcomes = (Outcome.REGRESSED, Outcome.INCONCLUSIVE, Outcome.IMPROVED)
     loss = outcomes.index(row.outcome) if row.outcome in outcomes else len(outcomes)
-    is_time = METRICS[row.metric].kind is Kind.TIME
-    change = abs(row.change) if is_time and row.change is not None else 0.0
-    return loss, _growth(row) < 0, is_time, row.metric in PERIODS, -change
-
-
-def _growth(row: MetricVerdict) -> float:
-    return (row.now or 0.0) - (row.baseline or 0.0)
+    change = 0.0 if row.is_count or row.change is None else abs(row.change)
+    return loss, row.growth < 0, not row.is_count, row.metric in PERIODS, -change
 
 
 def _attribution(
     row: MetricVerdict, axis: Axis, parts: Sequence[Part], before: RunBreakdown, now: RunBreakdown
 ) -> Attribution:
-    whole = _growth(row)
+    whole = row.growth
     was, is_now = (side.own.get(row.metric) for side in (before, now))
     if now.of and was is not None and is_now is not None:
         whole = is_now - was

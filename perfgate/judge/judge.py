@@ -187,7 +187,7 @@ def _inconclusive(case: Case, judged: Sequence[JudgedRow]) -> tuple[Note, Note |
     )
     row, look, metric = worst.row, worst.look, str(worst.row.metric)
     what, allow = _what(row), _allow(case) if runs < plan.most_runs else None
-    if METRICS[row.metric].kind is Kind.COUNT:
+    if row.is_count:
         return note("open", what=what), allow or note("steady-count")
     if look is None:
         return note("open", what=what), note("see-captures")
@@ -210,7 +210,7 @@ def _inconclusive(case: Case, judged: Sequence[JudgedRow]) -> tuple[Note, Note |
 def _size(row: MetricVerdict) -> tuple[bool, float]:
     """How much an open row says: counts before times, as they are exact; then by size, times by
     budgets."""
-    if METRICS[row.metric].kind is Kind.COUNT:
+    if row.is_count:
         return True, math.inf if row.change is None else abs(row.change)
     return False, math.inf if row.high is None else abs(row.high) / (row.budget or 1.0)
 

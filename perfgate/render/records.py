@@ -25,7 +25,7 @@ from perfgate.render.samples import (
     ranges_table,
 )
 from perfgate.render.text import share_rows
-from perfgate.render.verdict import is_count, metric_cells, shares
+from perfgate.render.verdict import metric_cells, shares
 from perfgate.words import numbers, say
 from perfgate.words.escape import LONGEST_NAME, one_line
 from perfgate.words.numbers import listed, plural
@@ -154,7 +154,7 @@ def unlike_lines(page: Page, a: Side, b: Side, warnings: Sequence[Note]) -> None
 
 def _in_its_unit(row: MetricVerdict) -> str:
     """The difference of a time that is no share of anything: of what was 0, or without a step."""
-    if row.baseline is None or row.now is None or is_count(row):
+    if row.baseline is None or row.now is None or row.is_count:
         return ""
     return f"{numbers.difference(row.metric, row.now - row.baseline)} {METRICS[row.metric].unit}"
 

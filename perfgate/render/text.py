@@ -17,7 +17,6 @@ from perfgate.render.verdict import (
     compared_text,
     headline,
     interval_text,
-    is_count,
     is_unchanged_count,
     shares,
     shown_metrics,
@@ -77,7 +76,7 @@ def _metrics(page: Page, verdict: Verdict) -> None:
     }
     page.prose("; ".join(text for text, holds in captions.items() if holds), style="dim")
     for one in shown:
-        is_judged_time = one.row.outcome is not None and not is_count(one.row)
+        is_judged_time = one.row.outcome is not None and not one.row.is_count
         if one.row.reason and is_judged_time and not one.change:
             page.prose(f"{one.row.metric}: {one.row.reason}", label="note")
     unchanged = [one for one in cells if one not in shown]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from perfgate.model.metric import METRICS, Basis, Kind, Metric
+from perfgate.model.metric import METRICS, Basis, Metric
 from perfgate.model.outcome import WORST_FIRST, Outcome
 from perfgate.model.verdict import Dropped, MetricVerdict, Stage, Verdict
 from perfgate.words import numbers
@@ -57,7 +57,7 @@ def metric_cells(row: MetricVerdict, verdict: Verdict | None = None) -> MetricCe
         budget=_budget(row),
         outcome=row.outcome or _why_unjudged(row, verdict),
         p="" if row.p_value is None else numbers.probability(row.p_value),
-        smallest="" if row.smallest is None else numbers.change(row.smallest, unit_of(row)),
+        smallest="" if row.smallest is None else numbers.change(row.smallest, row.unit),
     )
 
 
@@ -72,26 +72,21 @@ def shown_metrics(verdict: Verdict) -> list[MetricCells]:
     return [metric_cells(row, verdict) for row in sorted(verdict.metrics, key=place)]
 
 
-def unit_of(row: MetricVerdict) -> str:
-    """Return the unit of a row's change and budget."""
-    return (row.basis or Basis.LOG).unit
-
-
 def change_cell(row: MetricVerdict) -> str:
     """Return a row's change with its interval; of a count the difference."""
-    if not is_count(row):
+    if not row.is_count:
         if row.change is None:
             return ""
-        return numbers.change(row.change, unit_of(row), row.low, row.high)
+        return numbers.change(row.change, row.unit, row.low, row.high)
     if row.baseline is None or row.now is None:
         return ""
     return numbers.count_change(row.metric, row.baseline, row.now)
 
 
 def _budget(row: MetricVerdict) -> str:
-    if is_count(row):
+    if row.is_count:
         return {None: "", True: "exact", False: "varies"}[row.exact]
-    return "" if row.budget is None else numbers.limit(row.budget, unit_of(row))
+    return "" if row.budget is None else numbers.limit(row.budget, row.unit)
 
 
 def _why_unjudged(row: MetricVerdict, verdict: Verdict | None) -> str:
@@ -101,15 +96,10 @@ def _why_unjudged(row: MetricVerdict, verdict: Verdict | None) -> str:
     return "new" if row.baseline is None else "estimate" if row.low is not None else "not gated"
 
 
-def is_count(row: MetricVerdict) -> bool:
-    """Whether it is a count, not a time."""
-    return METRICS[row.metric].kind is Kind.COUNT
-
-
 def is_unchanged_count(row: MetricVerdict) -> bool:
     """Whether a row is a count that is what it was: worth a word, not a line."""
     same = row.baseline == row.now and row.now is not None
-    return is_count(row) and row.outcome is Outcome.PASSED and same
+    return row.is_count and row.outcome is Outcome.PASSED and same
 
 
 def shares(rows: Sequence[MetricVerdict], metric: Metric) -> tuple[str, str]:
