@@ -127,25 +127,29 @@ def advise(breakdown: Breakdown) -> tuple[Advice, ...]:
     return (*_on_copies(of), *_on_syncs(of), *_on_idle_time(of))
 
 
+def without_outliers(breakdown: Breakdown, rows: Sequence[MetricVerdict]) -> Breakdown:
+    """A breakdown with the values of a verdict's rows, which are without runs that were dropped as
+    outliers; of several processes, where a row is of the worst of each, it stays as it is."""
+    of = as_measured(breakdown)
+    judged = {row.metric: row.now for row in rows if row.now is not None}
+    return of if of.of else of.model_copy(update={"own": {**of.own, **judged}})
+
+
 def new_advice(rows: Sequence[MetricVerdict], breakdown: Breakdown) -> tuple[Advice, ...]:
     """What usually helps against what has risen."""
-    risen = {
-        row.metric
-        for row in rows
-        if judged_to_move(row) and (row.now or 0.0) > (row.baseline or 0.0)
-    }
+    risen = {row.metric for row in rows if judged_to_move(row) and row.growth > 0}
     return tuple(one for one in advise(breakdown) if risen & RISEN[one.topic])
 
 
 def _on_copies(breakdown: RunBreakdown) -> Iterator[Advice]:
     own = breakdown.own
     step = own[Metric.STEP_MS]
-    pageable = [
-        row
-        for row in breakdown.copies
-        if row.host == "pageable" and "Host-to-Device" in row.direction
-    ]
+    inbound = [row for row in breakdown.copies if "Host-to-Device" in row.direction]
+    pageable = [row for row in inbound if row.host == "pageable"]
     spent = sum(row.gpu_ms for row in pageable)
+    if pageable and breakdown.gpus == 1 and len(pageable) == len(inbound):
+        # All copies to the GPU: the figure that the verdict's table has of them.
+        spent = own.get(Metric.H2D_MS, spent)
     if spent >= WORTH * step:
         under = _most_of(breakdown.ranges, Metric.PAGEABLE_COPIES)
         what = note(

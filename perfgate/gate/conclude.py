@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from perfgate.execute.pairing import in_noise_of
-from perfgate.explain.advice import classify, new_advice
+from perfgate.explain.advice import classify, new_advice, without_outliers
 from perfgate.explain.attribution import attributions, where
 from perfgate.explain.breakdown import breakdown_of
 from perfgate.explain.shown import of_counts, start_notes, with_shown
@@ -48,7 +48,7 @@ def conclude(
     judged = [here for _, here in evidence.pairs] or evidence.alone
     verdict = with_shown(verdict, compared.runs, judged)
     is_pass = verdict.outcome in PASSING
-    now = breakdown_of(underway.own)
+    now = without_outliers(breakdown_of(underway.own), verdict.metrics)
     made_up = attributions(compared.breakdown, now, verdict.metrics)
     verdict = verdict.model_copy(
         update={

@@ -100,7 +100,15 @@ COPYING = (
     under("copy", h2d_ms=0.9, pageable_copies=2.0),
     under("pinned", h2d_ms=2.0, pageable_copies=0.0),
 )
+SMALL = copied("pageable", 1, gpu_ms=0.01)
+MANAGED = CopySample(direction="Unified Host-to-Device", host=None, count=9, bytes=9e6, gpu_ms=2.99)
 HELPS = {
+    "managed memory that moves to the GPU": of(
+        {**STEP, M.H2D_MS: 3.0}, under("copy", h2d_ms=3.0), copies=(SMALL, MANAGED)
+    ),
+    "nothing but pageable copies, as the table has them": of(
+        {**STEP, M.H2D_MS: 2.0}, copies=(copied("pageable", 2, gpu_ms=2.1),)
+    ),
     "pageable copies": of(
         STEP, *COPYING, copies=(copied("pageable", 2, gpu_ms=0.9), copied("pinned", 2, gpu_ms=2.0))
     ),
