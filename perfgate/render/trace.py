@@ -9,7 +9,7 @@ track     a lane: ranges by depth, a stream, idle    a thread's ranges, its CUDA
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from perfgate.model.pagedata import Bar, PageData
@@ -34,8 +34,6 @@ class Slice(NamedTuple):
     start_us: float
     length_us: float
     name: str
-    more: Mapping[str, object] = {}
-    """What is shown of it where it is chosen."""
 
 
 def steps_trace(data: PageData) -> str:
@@ -50,13 +48,8 @@ def steps_trace(data: PageData) -> str:
 
 
 def _bar(track: str, bar: Bar) -> Slice:
-    if bar.count == 1:
-        return Slice(track, bar.start_us, bar.length_us, bar.name)
-    name, more = (
-        f"{bar.name} and {bar.count - 1} more",
-        {"count": bar.count, "busy_us": bar.busy_us},
-    )
-    return Slice(track, bar.start_us, bar.length_us, name, more)
+    name = bar.name if bar.count == 1 else f"{bar.name} and {bar.count - 1} more"
+    return Slice(track, bar.start_us, bar.length_us, name)
 
 
 def capture_trace(timeline: Timeline) -> Iterator[str]:
@@ -121,8 +114,7 @@ def _events(pid: int, name: str, slices: Iterable[Slice]) -> Iterator[dict[str, 
         for one in lane:
             times = {"ts": round(one.start_us, 3), "dur": round(one.length_us, 3)}
             shown = one_line(one.name, longest=LONGEST)
-            event = {"ph": "X", "pid": pid, "tid": tid, "name": shown, **times}
-            yield {**event, "args": one.more} if one.more else event
+            yield {"ph": "X", "pid": pid, "tid": tid, "name": shown, **times}
 
 
 def _named(pid: int, tid: int, what: str, name: str) -> Iterator[dict[str, Any]]:

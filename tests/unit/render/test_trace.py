@@ -29,7 +29,7 @@ def overlapping(slices: list[Slice]) -> list[tuple[Slice, Slice]]:
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 10)), max_size=40))
 def test_slices_of_a_lane_nest_or_follow_each_other(times: list[tuple[int, int]]) -> None:
-    slices = [Slice("track", start, length, "k", {}) for start, length in times]
+    slices = [Slice("track", start, length, "k") for start, length in times]
     lanes = _without_overlap(slices)
     assert sorted(one.start_us for lane in lanes for one in lane) == sorted(
         one.start_us for one in slices
