@@ -25,7 +25,7 @@ from perfgate.render.samples import (
     ranges_table,
 )
 from perfgate.render.text import share_rows
-from perfgate.render.verdict import metric_cells, shares
+from perfgate.render.verdict import change_cell
 from perfgate.words import numbers, say
 from perfgate.words.escape import LONGEST_NAME, one_line
 from perfgate.words.numbers import listed, plural
@@ -128,10 +128,10 @@ def difference_table(page: Page, rows: Sequence[MetricVerdict], *, titles: tuple
         page.prose("Neither holds a metric that could be compared.")
     cells: list[Row] = []
     for row in rows:
-        one = metric_cells(row)
-        change = row.reason or one.change or _in_its_unit(row) or _one_sided(row, titles)
-        cells.append((row.metric.value, one.before, one.now, change))
-        cells += share_rows(one, shares(rows, row.metric), blanks=1)
+        values = (numbers.value(row.metric, one) for one in (row.baseline, row.now))
+        change = row.reason or change_cell(row) or _in_its_unit(row) or _one_sided(row, titles)
+        cells.append((row.metric.value, *values, change))
+        cells += share_rows(row.metric, rows, blanks=1)
     page.table(("metric", *(f">{title}" for title in titles), "change"), cells)
     if any(row.basis is Basis.STEP and row.change is not None for row in rows):
         of = "of a" if titles[0] == "a" else titles[0]

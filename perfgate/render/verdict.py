@@ -6,8 +6,6 @@ The terminal, Markdown and the page draw these same values.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 from perfgate.model.metric import METRICS, Basis, Metric
@@ -24,52 +22,15 @@ PROPERTIES: Final = ("baseline", "now", "change", "low", "high", "budget", "p_va
 """Of a metric: fields of its row, and names of properties."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MetricCells:
-    """The cells of a metric's row; empty where something is not known."""
-
-    row: MetricVerdict
-    before: str
-    now: str
-    lowest: str
-    highest: str
-    change: str
-    """With its interval; of a count the difference."""
-    budget: str
-    """Of a count whether it is exact."""
-    outcome: str
-    """For a row without one a word why."""
-    p: str
-    smallest: str
-    """The smallest loss that the runs could have shown."""
-
-
-def metric_cells(row: MetricVerdict, verdict: Verdict | None = None) -> MetricCells:
-    """Return what is shown of a metric."""
-    value = partial(numbers.value, row.metric)
-    return MetricCells(
-        row=row,
-        before=value(row.baseline),
-        now=value(row.now),
-        lowest=value(row.lowest),
-        highest=value(row.highest),
-        change=change_cell(row),
-        budget=_budget(row),
-        outcome=row.outcome or _why_unjudged(row, verdict),
-        p="" if row.p_value is None else numbers.probability(row.p_value),
-        smallest="" if row.smallest is None else numbers.change(row.smallest, row.unit),
-    )
-
-
-def shown_metrics(verdict: Verdict) -> list[MetricCells]:
-    """Return the cells of all metrics, those with the worst outcome first."""
+def shown_metrics(verdict: Verdict) -> list[MetricVerdict]:
+    """Return the rows of all metrics, those with the worst outcome first."""
     metrics = list(METRICS)
 
     def place(row: MetricVerdict) -> tuple[int, int]:
         rank = len(WORST_FIRST) if row.outcome is None else WORST_FIRST.index(row.outcome)
         return rank, metrics.index(row.metric)
 
-    return [metric_cells(row, verdict) for row in sorted(verdict.metrics, key=place)]
+    return sorted(verdict.metrics, key=place)
 
 
 def change_cell(row: MetricVerdict) -> str:
@@ -83,15 +44,17 @@ def change_cell(row: MetricVerdict) -> str:
     return numbers.count_change(row.metric, row.baseline, row.now)
 
 
-def _budget(row: MetricVerdict) -> str:
+def budget_cell(row: MetricVerdict) -> str:
+    """Return a row's budget; of a count whether it is exact."""
     if row.is_count:
         return {None: "", True: "exact", False: "varies"}[row.exact]
     return "" if row.budget is None else numbers.limit(row.budget, row.unit)
 
 
-def _why_unjudged(row: MetricVerdict, verdict: Verdict | None) -> str:
-    if verdict is None or not verdict.baseline_runs:
-        return ""
+def outcome_cell(row: MetricVerdict, verdict: Verdict) -> str:
+    """Return a row's outcome; of one without a word why."""
+    if row.outcome is not None or not verdict.baseline_runs:
+        return row.outcome or ""
     # An estimate is of a time that a count left no runs to judge.
     return "new" if row.baseline is None else "estimate" if row.low is not None else "not gated"
 
@@ -137,7 +100,7 @@ def step_cells(verdict: Verdict) -> tuple[str, str, str, str]:
     step = verdict.of(Metric.STEP_MS)
     if step is None or step.now is None:
         return "", "", "", runs
-    return numbers.value(step.metric, step.now), change_cell(step), _budget(step), runs
+    return numbers.value(step.metric, step.now), change_cell(step), budget_cell(step), runs
 
 
 def verdict_parts(verdict: Verdict) -> dict[str, Sequence[str]]:
