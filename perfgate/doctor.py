@@ -251,8 +251,6 @@ def _keep_logs(folder: Path) -> None:
 
 def _no_capture(tool: NsysTool, outcome: ProfileOutcome) -> Coded:
     reason = outcome.problem or note("trial-left-nothing", wall_s=outcome.wall_s)
-    if reason.code == "nsys-importer-lacks":
-        return noted(reason, BAD)
     return note("trial-failed", BAD, reason=noted(reason), nsys=str(tool.path))
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from perfgate.model.given import wrong
 from perfgate.model.options import OPTIONS
 from perfgate.model.pyproject import load_settings
-from perfgate.model.settings import wrong
 from perfgate.system import git
 
 INPUT: Final = "PERFGATE_INPUT_"

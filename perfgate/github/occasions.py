@@ -162,7 +162,7 @@ def find(
             old = here.store.baselines.load(result.machine.slug, result.workload.id)
             path = "" if old is None else here.path_in_tree(old)
             new[path] = blessing.add_occasion(
-                [result],
+                result,
                 new.get(path),
                 origin.blessing(f"the scheduled gate of {at:%Y-%m-%d}", here.commit),
             )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
@@ -23,8 +22,7 @@ from perfgate.model.errors import CaptureUnreadable, ConfigInvalid
 from perfgate.model.machine import Gpu
 from perfgate.model.note import Note, note
 from perfgate.model.settings import Settings
-from perfgate.model.timeline import Calls, Copies, Diagnostic, Kernels, Memsets, Ranges, Timeline
-from perfgate.profilers.nsys import output as nsys_output
+from perfgate.model.timeline import Calls, Copies, Kernels, Memsets, Ranges, Timeline
 from perfgate.profilers.nsys.tool import NsysTool, NsysVersion
 from perfgate.profilers.seam import Captured, ProfileOutcome, ProfileSpec
 
@@ -86,7 +84,7 @@ def small(*values: int) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
     return np.array(values, dtype=np.int32)
 
 
-def timeline(*ranges: str, copies: int = 0, diagnostics: tuple[Diagnostic, ...] = ()) -> Timeline:
+def timeline(*ranges: str, copies: int = 0) -> Timeline:
     none = Memsets(
         start=ints(),
         end=ints(),
@@ -100,8 +98,6 @@ def timeline(*ranges: str, copies: int = 0, diagnostics: tuple[Diagnostic, ...] 
     kinds = np.ones(copies, dtype=np.int8)
     return Timeline(
         source="trial.sqlite",
-        nsys_version="2024.2.3",
-        schema_version="3.11.1",
         processes=(7,),
         kernels=Kernels(
             start=ints(),
@@ -146,7 +142,6 @@ def timeline(*ranges: str, copies: int = 0, diagnostics: tuple[Diagnostic, ...] 
             closed=flags,
         ),
         names={},
-        diagnostics=diagnostics,
     )
 
 
@@ -254,44 +249,6 @@ def test_of_a_trial_that_failed_only_logs_stay(tmp_path: Path, problem: Note | N
     )
     assert found.ok is False
     assert [file.name for file in tmp_path.rglob("*") if file.is_file()] == ["nsys.log"]
-
-
-@pytest.mark.skipif(
-    shutil.which("ldd") is None or shutil.which("cc") is None, reason="needs ldd and a C compiler"
-)
-def test_an_importer_that_lacks_a_library_is_named(tmp_path: Path) -> None:
-    program = tmp_path / "host-linux-x64" / "QdstrmImporter"
-    library = tmp_path / "libperfgate-absent.so.1"
-    for folder in (program.parent, tmp_path / "target-linux-x64"):
-        folder.mkdir()
-    (tmp_path / "empty.c").write_text("int f(void) { return 0; }\n")
-    (tmp_path / "main.c").write_text("int f(void);\nint main(void) { return f(); }\n")
-    shared = [
-        "cc",
-        "-shared",
-        f"-Wl,-soname,{library.name}",
-        "-o",
-        str(library),
-        str(tmp_path / "empty.c"),
-    ]
-    subprocess.run(shared, check=True)
-    subprocess.run(["cc", "-o", str(program), str(tmp_path / "main.c"), str(library)], check=True)
-    library.unlink()
-    nsys = tmp_path / "target-linux-x64" / "nsys"
-    assert nsys_output.missing_libraries(nsys) == {"libperfgate-absent.so.1"}
-    outcome = replace(
-        GOOD,
-        captures=(),
-        problem=note("nsys-importer-lacks", libraries=("libperfgate-absent.so.1",)),
-    )
-    (found,) = doctor.check_trial(
-        NsysTool(nsys, NsysVersion(2025, 3, 1)),
-        place(tmp_path),
-        gpu_expected=True,
-        capture=lambda _, spec: played(spec, outcome),
-        read=lambda _: timeline(),
-    )
-    assert found.said.code == "nsys-importer-lacks"
 
 
 # torch: a stand-in module on PYTHONPATH says what the real one would.

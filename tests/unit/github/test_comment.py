@@ -39,7 +39,7 @@ from perfgate.github.context import Context
 from perfgate.model.baseline import Commit
 from perfgate.model.diagnosis import Advice, Topic
 from perfgate.model.document import DocumentWorkload, GateDocument
-from perfgate.model.document_text import document_schema, document_text
+from perfgate.model.document_text import SCHEMA_FILE, document_text
 from perfgate.model.errors import ActionsContextMissing, ArtifactUnreadable, GitHubRefused
 from perfgate.model.metric import Metric
 from perfgate.model.note import note, quoted
@@ -421,7 +421,7 @@ def test_a_result_that_cannot_be_trusted_is_refused(content: bytes, code: str) -
 def test_what_the_published_schema_refuses_is_refused(changes: Mapping[str, object]) -> None:
     whole = json.loads(document_text(document())) | changes
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(whole, document_schema())
+        jsonschema.validate(whole, json.loads(SCHEMA_FILE.read_text("utf-8")))
     assert distrusted(packed(json.dumps(whole))) == "document-malformed"
 
 

@@ -25,6 +25,7 @@ from perfgate.model.pagedata import (
     page_data,
     page_data_text,
     read_page_data,
+    small_enough,
 )
 from perfgate.render.html import page_html
 from perfgate.render.html.workload import intervals, runs, timeline
@@ -162,18 +163,21 @@ def test_data_of_a_page_is_read_again_and_bears_its_format() -> None:
 
 
 def test_data_that_is_too_large_leaves_out_steps_of_passing_workloads_first_and_says_so() -> None:
-    outcomes = (Outcome.PASSED, Outcome.REGRESSED, Outcome.PASSED, Outcome.PASSED)
-    data = pages.page(*(pages.whole(f"w{n}", of, bars=400) for n, of in enumerate(outcomes)))
-    whole, least = len(page_data_text(data)), len(page_data_text(data, most_bytes=0))
-    each = (whole - least) // 4
-    text = page_data_text(data, most_bytes=whole - each - each // 2)
-    assert len(text) < whole - each - each // 2
-    read = read_page_data(text)
-    assert [one.steps_left_out for one in read.workloads] == [True, False, True, False]
-    assert [one.candidate_step is None for one in read.workloads] == [True, False, True, False]
+    workloads = [
+        pages.whole(f"w{n}", Outcome.REGRESSED if n == 1 else Outcome.PASSED, bars=400)
+        for n in range(4)
+    ]
+    data = pages.page(*workloads)
+    whole = len(page_data_text(data))
+    read = small_enough(data, most_bytes=whole - 1)
+    assert [one.steps_left_out for one in read.workloads] == [True, False, True, True]
+    assert [one.candidate_step is None for one in read.workloads] == [True, False, True, True]
     page = Read(page_html(read))
-    assert "the timelines of 2 passing workloads are left out." in page.text
-    assert page.text.count("Its timeline is left out of this page to keep it small.") == 2
+    assert "the timelines of 3 passing workloads are left out." in page.text
+    assert page.text.count("Its timeline is left out of this page to keep it small.") == 3
+    nothing = small_enough(data, most_bytes=0)
+    assert all(one.steps_left_out for one in nothing.workloads)
+    assert nothing.workloads[0].baseline == data.workloads[0].baseline
 
 
 def test_every_table_has_a_caption_and_heads_of_rows_and_columns(page: Read) -> None:
