@@ -23,7 +23,7 @@ from perfgate.bless.refusals import few
 from perfgate.bless.repeats import Repeats, gated, repeats, why_no_repeat
 from perfgate.judge.compare import FLOOR_SD, PRIOR_DF, Floats, between_occasions
 from perfgate.judge.hold import holds
-from perfgate.judge.looks import STORED_PLAN, Plan
+from perfgate.judge.looks import STORED_PLAN
 from perfgate.judge.outliers import keep
 from perfgate.judge.times import SPECS, as_x, columns, is_usable
 from perfgate.model.baseline import Baseline, Result, Spread, changed_code
@@ -36,7 +36,6 @@ from perfgate.model.note import Note, note
 def calibrate(
     baseline: Baseline,
     results: Sequence[Result],
-    plan: Plan,
     *,
     budgets: Mapping[Metric, float],
     at: datetime,
@@ -49,7 +48,6 @@ def calibrate(
         baseline: what is blessed; its own runs are repeats.
         results: kept results of the workload, in any order; those that are no repeats are left out,
             and counted.
-        plan: the looks that a gate ends with.
         budgets: fractions, over the defaults.
         at: when this is done, aware.
         unreadable: how many more results are kept, which cannot be read.
@@ -72,11 +70,9 @@ def calibrate(
             spread=spread,
             budget=of_times[metric],
             smallest=smallest,
-            in_the_end=in_the_end,
         )
         for metric, spread in known.items()
         if (smallest := holds(calibrated, metric, budgets)) is not None
-        and (in_the_end := holds(calibrated, metric, budgets, plan)) is not None
     ]
     if not times or found.runs < 2:
         raise _nothing_to_calibrate(baseline)
@@ -88,7 +84,6 @@ def calibrate(
         last=found.occasions[-1].measured_at,
         times=tuple(times),
         gate_runs=STORED_PLAN.most_runs,
-        ab_run=plan.is_ab_run,
         notes=tuple(_notes(found, spreads_of, baseline, unreadable)),
     )
 

@@ -108,13 +108,13 @@ def _calibrated(
     if since is not None:
         fresh = next((one for one in results if one.measured_at >= since), None)
         calibration.refuse_fresh(baseline, fresh)
-    plan = last_plan(workload, baseline, here.settings)
     budgets = budgets_of(workload, here.settings)
     found = calibration.calibrate(
-        baseline, results, plan, budgets=budgets, at=datetime.now(UTC), unreadable=unreadable
+        baseline, results, budgets=budgets, at=datetime.now(UTC), unreadable=unreadable
     )
     calibrated = found.baseline
     if hold is not None:
+        plan = last_plan(workload, baseline, here.settings)
         wider = wider_budgets(calibrated, budgets, plan, hold)
         calibrated = calibrated.model_copy(update={"held": wider})
     path = here.store.baselines.save(calibrated, replacing=baseline)

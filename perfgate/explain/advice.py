@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from perfgate.explain.attribution import judged_to_move
-from perfgate.explain.breakdown import RunBreakdown
+from perfgate.explain.breakdown import RunBreakdown, as_measured
 from perfgate.explain.traces import NOTHING
 from perfgate.model.diagnosis import Advice, Bound, Classified, Topic
 from perfgate.model.metric import Metric
@@ -69,11 +69,9 @@ def classify(breakdown: Breakdown) -> Classified | None:
     Of several processes it is that of the one that the breakdown is of, of several GPUs their mean;
     of a baseline, which does not say how many GPUs its figures are sums of, nothing is said.
     """
-    if not isinstance(breakdown, RunBreakdown) or not breakdown.gpus:
-        return None
-    own, gpu = breakdown.own, _gpu(breakdown)
-    step = own.get(Metric.STEP_MS, 0.0)
-    if step <= 0 or not {Metric.GAP_MS, Metric.KERNEL_MS} <= own.keys():
+    of = as_measured(breakdown)
+    own, gpu, step = of.own, _gpu(of), of.own.get(Metric.STEP_MS, 0.0)
+    if not of.gpus or step <= 0 or not {Metric.GAP_MS, Metric.KERNEL_MS} <= own.keys():
         return None
     waits = {metric: own.get(metric, 0.0) for metric in (Metric.GAP_MS, *_BOUND_BY)}
     longest = max(waits, key=waits.__getitem__)
@@ -82,13 +80,13 @@ def classify(breakdown: Breakdown) -> Classified | None:
         return None
     if ms < BOUND * step:
         computed = max(step - sum(waits.values()), 0.0)
-        if computed <= 0 or own[Metric.KERNEL_MS] / breakdown.gpus < MOSTLY * computed:
+        if computed <= 0 or own[Metric.KERNEL_MS] / of.gpus < MOSTLY * computed:
             return None
         share, idles = computed / step, own[Metric.GAP_MS] / step
         what = note("bound-by-compute", gpu=gpu, computes=share, idles=idles)
         return Classified(bound=Bound.COMPUTE, share=share, what=what)
     if longest is Metric.GAP_MS:
-        return _idle(breakdown, ms, step)
+        return _idle(of, ms, step)
     bound, code = _BOUND_BY[longest]
     what = note(code, gpu=gpu, ms=ms, step_ms=step)
     return Classified(bound=bound, share=ms / step, what=what)
@@ -123,30 +121,35 @@ def _idle(breakdown: RunBreakdown, gap: float, step: float) -> Classified | None
 
 def advise(breakdown: Breakdown) -> tuple[Advice, ...]:
     """What usually helps against what a step is seen to lose time with, with the evidence."""
-    if not isinstance(breakdown, RunBreakdown) or not breakdown.own.get(Metric.STEP_MS):
+    of = as_measured(breakdown)
+    if not of.own.get(Metric.STEP_MS):
         return ()
-    return (*_on_copies(breakdown), *_on_syncs(breakdown), *_on_idle_time(breakdown))
+    return (*_on_copies(of), *_on_syncs(of), *_on_idle_time(of))
+
+
+def without_outliers(breakdown: Breakdown, rows: Sequence[MetricVerdict]) -> Breakdown:
+    """A breakdown with the values of a verdict's rows, which are without runs that were dropped as
+    outliers; of several processes, where a row is of the worst of each, it stays as it is."""
+    of = as_measured(breakdown)
+    judged = {row.metric: row.now for row in rows if row.now is not None}
+    return of if of.of else of.model_copy(update={"own": {**of.own, **judged}})
 
 
 def new_advice(rows: Sequence[MetricVerdict], breakdown: Breakdown) -> tuple[Advice, ...]:
     """What usually helps against what has risen."""
-    risen = {
-        row.metric
-        for row in rows
-        if judged_to_move(row) and (row.now or 0.0) > (row.baseline or 0.0)
-    }
+    risen = {row.metric for row in rows if judged_to_move(row) and row.growth > 0}
     return tuple(one for one in advise(breakdown) if risen & RISEN[one.topic])
 
 
 def _on_copies(breakdown: RunBreakdown) -> Iterator[Advice]:
     own = breakdown.own
     step = own[Metric.STEP_MS]
-    pageable = [
-        row
-        for row in breakdown.copies
-        if row.host == "pageable" and "Host-to-Device" in row.direction
-    ]
+    inbound = [row for row in breakdown.copies if "Host-to-Device" in row.direction]
+    pageable = [row for row in inbound if row.host == "pageable"]
     spent = sum(row.gpu_ms for row in pageable)
+    if pageable and breakdown.gpus == 1 and len(pageable) == len(inbound):
+        # All copies to the GPU: the figure that the verdict's table has of them.
+        spent = own.get(Metric.H2D_MS, spent)
     if spent >= WORTH * step:
         under = _most_of(breakdown.ranges, Metric.PAGEABLE_COPIES)
         what = note(

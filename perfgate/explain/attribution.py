@@ -7,12 +7,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from perfgate.explain.breakdown import RunBreakdown
+from perfgate.explain.breakdown import RunBreakdown, as_measured
 from perfgate.explain.names import brief, short
 from perfgate.explain.parts import by_call, by_copy, by_kernel, by_range
 from perfgate.explain.traces import NOTHING
 from perfgate.model.diagnosis import Attribution, Axis, Part
-from perfgate.model.metric import EXPOSED, METRICS, PERIODS, Kind, Metric
+from perfgate.model.metric import EXPOSED, METRICS, PERIODS, Metric
 from perfgate.model.note import Note, note
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import OUTSIDE_RANGES, UNNAMED, Breakdown
@@ -71,55 +71,42 @@ def attributions(
 
 def of_process(
     row: MetricVerdict, before: Breakdown, now: Breakdown
-) -> tuple[Breakdown, Breakdown]:
+) -> tuple[RunBreakdown, RunBreakdown]:
     """The two sides of the process that a metric's value is of.
 
     A value is the worst of the ranks: of what has grown, the rank that has it now; of what has not,
     the one that had it. Of the step, which ranks have in common, it is the leading one.
     """
-    own, theirs = _each(now), _each(before)
-    if not own or (theirs and len(own) != len(theirs)):
-        return before, now
-    has_grown = _growth(row) >= 0
-    side, judged = (own, row.now) if has_grown else (theirs, row.baseline)
-    if row.metric in PERIODS or not side:
-        place = now.place if isinstance(now, RunBreakdown) else 0
-    else:
+    was, is_now = as_measured(before), as_measured(now)
+    if not is_now.each or (was.each and len(is_now.each) != len(was.each)):
+        return was, is_now
+    side, judged = (is_now.each, row.now) if row.growth >= 0 else (was.each, row.baseline)
+    place = is_now.place
+    if row.metric not in PERIODS and side:
         far = [abs(one.own.get(row.metric, math.inf) - (judged or 0.0)) for one in side]
         place = far.index(min(far))
-    return theirs[place] if theirs else before, own[place]
-
-
-def _each(side: Breakdown) -> Sequence[RunBreakdown]:
-    return side.each if isinstance(side, RunBreakdown) else ()
+    return was.each[place] if was.each else was, is_now.each[place]
 
 
 def _weight(row: MetricVerdict) -> tuple[int, bool, bool, bool, float]:
     outcomes = (Outcome.REGRESSED, Outcome.INCONCLUSIVE, Outcome.IMPROVED)
     loss = outcomes.index(row.outcome) if row.outcome in outcomes else len(outcomes)
-    is_time = METRICS[row.metric].kind is Kind.TIME
-    change = abs(row.change) if is_time and row.change is not None else 0.0
-    return loss, _growth(row) < 0, is_time, row.metric in PERIODS, -change
-
-
-def _growth(row: MetricVerdict) -> float:
-    return (row.now or 0.0) - (row.baseline or 0.0)
+    change = 0.0 if row.is_count or row.change is None else abs(row.change)
+    return loss, row.growth < 0, not row.is_count, row.metric in PERIODS, -change
 
 
 def _attribution(
-    row: MetricVerdict, axis: Axis, parts: Sequence[Part], before: Breakdown, now: Breakdown
+    row: MetricVerdict, axis: Axis, parts: Sequence[Part], before: RunBreakdown, now: RunBreakdown
 ) -> Attribution:
-    whole, process = _growth(row), ""
-    if isinstance(now, RunBreakdown):
-        process, is_now = now.of, now.own.get(row.metric)
-        was = before.own.get(row.metric) if isinstance(before, RunBreakdown) else None
-        if process and was is not None and is_now is not None:
-            whole = is_now - was
+    whole = row.growth
+    was, is_now = (side.own.get(row.metric) for side in (before, now))
+    if now.of and was is not None and is_now is not None:
+        whole = is_now - was
     changed = (part for part in parts if abs(part.change) > NOTHING)
     moved = tuple(sorted(changed, key=lambda part: -abs(part.change)))
     rest = whole - sum(part.change for part in moved)
     return Attribution(
-        metric=row.metric, axis=axis, change=whole, parts=moved, rest=rest, process=process
+        metric=row.metric, axis=axis, change=whole, parts=moved, rest=rest, process=now.of
     )
 
 

@@ -51,6 +51,11 @@ class RunBreakdown(Breakdown):
     """Which of `each` it is."""
 
 
+def as_measured(side: Breakdown) -> RunBreakdown:
+    """The same with what is known of runs at hand: of what a baseline keeps nothing."""
+    return side if isinstance(side, RunBreakdown) else RunBreakdown(**dict(side))
+
+
 def leading(run: Run) -> ProcessSample | None:
     """The process of a run that says most: the one that the others wait for, else the slowest;
     None without any.

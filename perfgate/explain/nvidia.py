@@ -4,18 +4,17 @@ which kernels moved most, and what one launch of a kernel is limited by."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
 from typing import Final
 
-from perfgate.explain.attribution import attributions, of_process
+from perfgate.explain.attribution import of_process
 from perfgate.explain.names import identity
+from perfgate.explain.parts import by_identity, by_kernel
 from perfgate.explain.sides import differences
 from perfgate.model.comparison import LaunchFigures, MovedKernel, Side
-from perfgate.model.diagnosis import Axis, Part
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, note
 from perfgate.model.reports import PlacedFinding, Placing, RuleChange, RuleChanges, RuleName
-from perfgate.model.sample import OTHER_KERNELS, Breakdown
+from perfgate.model.sample import OTHER_KERNELS
 
 
 def rule_changes(
@@ -71,43 +70,32 @@ def moved_kernels(a: Side, b: Side, *, most: int) -> tuple[MovedKernel, ...]:
     NCCL's are not among them: they spin while they wait, and what they wait for is no launch of
     theirs.
     """
-    of_kernels = [row for row in differences(a, b) if row.metric is Metric.KERNEL_MS]
-    floor = MOVED * max((row.baseline or 0.0 for row in of_kernels), default=0.0)
-    parts = [
-        part
-        for one in attributions(
-            a.breakdown, b.breakdown, of_kernels, moved=lambda _: True, named=str
-        )
-        if one.axis is Axis.KERNEL
-        for part in one.parts
-        if part.name != OTHER_KERNELS and abs(part.change) > floor
-    ]
-    if not parts:
+    row = next((one for one in differences(a, b) if one.metric is Metric.KERNEL_MS), None)
+    if row is None:
         return ()
-    before, now = map(_launches, of_process(of_kernels[0], a.breakdown, b.breakdown))
-    return tuple(_moved(part, before, now) for part in parts[:most])
-
-
-def _moved(part: Part, before: Mapping[str, float], now: Mapping[str, float]) -> MovedKernel:
-    codes = {one.code for one in part.notes}
-    name = identity(part.name)
-    # What the baseline does not name may have been there: as often as now, for all that is known.
-    unknown = 0.0 if "part-new" in codes else now.get(name, 0.0)
-    return MovedKernel(
-        name=part.name,
-        change_ms=part.change,
-        notes=part.notes,
-        per_step_before=before.get(name, unknown),
-        per_step_now=0.0 if "part-gone" in codes else now.get(name, 0.0),
-    )
-
-
-def _launches(side: Breakdown) -> dict[str, float]:
-    counts: dict[str, float] = {}
-    for row in side.kernels:
-        if row.kind == "kernel":
-            counts[identity(row.name)] = counts.get(identity(row.name), 0.0) + row.count
-    return counts
+    sides = of_process(row, a.breakdown, b.breakdown)
+    before, now = (by_identity(side, ("kernel",)) for side in sides)
+    floor = MOVED * (row.baseline or 0.0)
+    found: list[MovedKernel] = []
+    for part in by_kernel(Metric.KERNEL_MS, *sides, named=str):
+        if part.name == OTHER_KERNELS or abs(part.change) <= floor:
+            continue
+        was, is_now = (side.get(identity(part.name)) for side in (before, now))
+        per_step_now = is_now.count if is_now else 0.0
+        # What the baseline does not name may have been there: as often as now, for all that is
+        # known.
+        is_new = any(one.code == "part-new" for one in part.notes)
+        unknown = 0.0 if is_new else per_step_now
+        found.append(
+            MovedKernel(
+                name=part.name,
+                change_ms=part.change,
+                notes=part.notes,
+                per_step_before=was.count if was else unknown,
+                per_step_now=per_step_now,
+            )
+        )
+    return tuple(sorted(found, key=lambda one: -abs(one.change_ms))[:most])
 
 
 def limited_by(launch: LaunchFigures) -> Note | None:

@@ -82,7 +82,7 @@ def by_kernel(
     if graphs_unlike(before, now) or (not is_time and (has_graphs(before) or has_graphs(now))):
         return []
     kinds = ("kernel",) if is_time else ("kernel", "nccl")
-    was, is_now = (_by_identity(side, kinds) for side in (before, now))
+    was, is_now = (by_identity(side, kinds) for side in (before, now))
     values = [
         {name: row.gpu_ms if is_time else row.count for name, row in side.items()}
         for side in (was, is_now)
@@ -102,7 +102,7 @@ def by_kernel(
     return found
 
 
-def _by_identity(side: Breakdown, kinds: Sequence[str]) -> dict[str, KernelSample]:
+def by_identity(side: Breakdown, kinds: Sequence[str]) -> dict[str, KernelSample]:
     """A side's kernels by what a name and its key, which a baseline bears, have in common.
 
     Those that torch.compile made of the same operations are one: which is which, their numbers do

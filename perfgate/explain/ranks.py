@@ -134,12 +134,10 @@ def _of_several(runs: Sequence[Run]) -> bool:
 
 def _medians(runs: Sequence[Run], metric: Metric) -> list[float] | None:
     """The metric of each process, the median over the runs; None where one did not measure it."""
-    tables = [[process.values.get(metric) for process in run.processes] for run in runs]
-    if any(value is None for table in tables for value in table):
+    if not all(metric in process.values for run in runs for process in run.processes):
         return None
-    return [
-        median(value for value in one if value is not None) for one in zip(*tables, strict=True)
-    ]
+    places = range(len(runs[0].processes))
+    return [median(run.processes[place].values[metric] for run in runs) for place in places]
 
 
 def _others(values: Sequence[float], place: int) -> float:
@@ -150,18 +148,15 @@ def _spread(runs: Sequence[Run]) -> Note:
     step = max(_medians(runs, Metric.STEP_MS) or [0.0])
     found: list[Note] = []
     for metric in SHOWN:
-        values = _medians(runs, metric)
-        if values is None or not any(values):
-            continue
+        values = _medians(runs, metric) or [0.0]
         least, most = min(values), max(values)
         if step and most - least >= APART * step:
             low, high = (label(runs[-1].processes[values.index(one)]) for one in (least, most))
             found.append(
                 note("ranks-apart", metric=metric, least=least, most=most, low=low, high=high)
             )
-        else:
-            found.append(note("ranks-together", metric=metric, least=least, most=most))
-    return note("ranks", processes=len(runs[0].processes), values=tuple(found))
+    apart = note("apart", values=tuple(found)) if found else None
+    return note("ranks", processes=len(runs[0].processes), apart=apart)
 
 
 def _late(runs: Sequence[Run], late: Straggler) -> Note:

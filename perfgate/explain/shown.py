@@ -46,42 +46,30 @@ def _shown(
     verdict: Verdict, other: Sequence[BlessedRun], runs: Sequence[Run]
 ) -> Iterator[MetricVerdict]:
     judged = {row.metric for row in verdict.metrics}
-    for metric in METRICS:
+    steps = [run.values[Metric.STEP_MS] for run in other if Metric.STEP_MS in run.values]
+    step_ms = median(steps) if steps and len(steps) == len(other) else None
+    for metric, spec in METRICS.items():
         if metric in judged or not runs:
             continue
         before = [run.values[metric] for run in other if metric in run.values]
         now = [value for run in runs if (value := run.value(metric)) is not None]
+        here = median(now) if now else None
         if before and len(before) == len(other):
-            yield _beside(metric, before, now, other, runs)
-        elif before or now:
-            code = "new-to-gate" if METRICS[metric].gated else "new-to-show"
-            of_some = note(code, having=len(before), runs=len(other))
+            there = median(before)
+            change = None if here is None else spec.change(there, here, step_ms=step_ms)
             yield MetricVerdict(
-                metric=metric, outcome=None, now=median(now) if now else None, note=of_some
+                metric=metric,
+                outcome=None,
+                baseline=there,
+                now=here,
+                basis=None if change is None else spec.basis,
+                change=change,
+                note=note("only-shown") if len(now) == len(runs) else missing_in(runs, metric),
             )
-
-
-def _beside(
-    metric: Metric,
-    before: Sequence[float],
-    now: Sequence[float],
-    other: Sequence[BlessedRun],
-    runs: Sequence[Run],
-) -> MetricVerdict:
-    """The row of a metric that is shown only, next to the other side's."""
-    steps = [run.values[Metric.STEP_MS] for run in other if Metric.STEP_MS in run.values]
-    step_ms = median(steps) if len(steps) == len(other) else None
-    spec, there, here = METRICS[metric], median(before), median(now) if now else None
-    change = None if here is None else spec.change(there, here, step_ms=step_ms)
-    return MetricVerdict(
-        metric=metric,
-        outcome=None,
-        baseline=there,
-        now=here,
-        basis=None if change is None else spec.basis,
-        change=change,
-        note=note("only-shown") if len(now) == len(runs) else missing_in(runs, metric),
-    )
+        elif before or now:
+            code = "new-to-gate" if spec.gated else "new-to-show"
+            of_some = note(code, having=len(before), runs=len(other))
+            yield MetricVerdict(metric=metric, outcome=None, now=here, note=of_some)
 
 
 # A slow start

@@ -128,7 +128,7 @@ def made_up_of(
 def _differs(row: MetricVerdict) -> bool:
     if row.note is not None:
         return False
-    if METRICS[row.metric].kind is Kind.COUNT:
+    if row.is_count:
         return row.baseline != row.now
     if row.change is None and row.baseline is not None and row.now is not None:
         return abs(row.now - row.baseline) >= WORTH_A_ROW * max(row.baseline, row.now)

@@ -8,7 +8,7 @@ from typing import Final
 
 from perfgate.model.baseline import FEWEST_RUNS
 from perfgate.model.diagnosis import Axis
-from perfgate.model.metric import METRICS, PERIODS, Basis, Kind
+from perfgate.model.metric import PERIODS, Basis
 from perfgate.model.note import Note, note
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import OTHER_RANGES, OUTSIDE_RANGES, UNNAMED
@@ -72,14 +72,13 @@ def _is_estimated(row: MetricVerdict, outcome: Outcome) -> bool:
 
 def _weight(row: MetricVerdict) -> tuple[bool, float]:
     """The order of what may be a step's cause: counts first, then what takes most time."""
-    is_count = METRICS[row.metric].kind is Kind.COUNT
     change = math.inf if row.change is None else abs(row.change)
-    return not is_count, -(change if is_count else abs((row.now or 0.0) - (row.baseline or 0.0)))
+    return not row.is_count, -(change if row.is_count else abs(row.growth))
 
 
 def _moved(row: MetricVerdict) -> Note:
     """Say how a row moved: `+68 % step_ms (3.26 to 5.48 ms)`, `syncs 0 to 1`."""
-    if METRICS[row.metric].kind is Kind.COUNT or row.change is None or row.basis is None:
+    if row.is_count or row.change is None or row.basis is None:
         return _moved_to(row)
     return note(
         "moved",
@@ -92,7 +91,7 @@ def _moved(row: MetricVerdict) -> Note:
 
 
 def _moved_to(row: MetricVerdict) -> Note:
-    code = "moved-to" if METRICS[row.metric].kind is Kind.COUNT else "moved-to-ms"
+    code = "moved-to" if row.is_count else "moved-to-ms"
     return note(code, metric=row.metric, before=row.baseline or 0.0, now=row.now or 0.0)
 
 
@@ -110,7 +109,7 @@ def _under(row: MetricVerdict, verdict: Verdict) -> Note | None:
         if one.metric is row.metric and one.axis is Axis.RANGE
     )
     largest = next((found[0] for found in parts if found), None)
-    moved = (row.now or 0.0) - (row.baseline or 0.0)
+    moved = row.growth
     if largest is None or largest.name in NO_RANGE or 2 * largest.change * moved < moved * moved:
         return None
     name = " ".join(largest.name.split())[:_LONGEST_NAME]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from perfgate.execute.pairing import in_noise_of
-from perfgate.explain.advice import classify, new_advice
+from perfgate.explain.advice import classify, new_advice, without_outliers
 from perfgate.explain.attribution import attributions, where
 from perfgate.explain.breakdown import breakdown_of
 from perfgate.explain.shown import of_counts, start_notes, with_shown
@@ -35,7 +35,7 @@ def conclude(underway: Underway, verdict: Verdict) -> Checked:
     else:
         other, breakdown = stored.runs, stored.breakdown
     verdict = with_shown(verdict, other, judged)
-    now = breakdown_of(underway.own)
+    now = without_outliers(breakdown_of(underway.own), verdict.metrics)
     made_up = attributions(breakdown, now, verdict.metrics)
     ab_run = None
     if references:

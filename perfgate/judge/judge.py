@@ -184,8 +184,7 @@ def _inconclusive(case: Case, worst: JudgedRow) -> tuple[Note, Note | None]:
     plan, runs, row, look = case.plan, len(case.runs), worst.row, worst.look
     what, allow = _what(row), _allow(case, plan.most_runs) if runs < plan.most_runs else None
     if look is None:
-        is_count = METRICS[row.metric].kind is Kind.COUNT
-        return note("open", what=what), allow if is_count else None
+        return note("open", what=what), allow if row.is_count else None
     if look.by_chance:
         return note("open-two-modes", what=what), None
     if look.within:
@@ -210,7 +209,7 @@ def _inconclusive(case: Case, worst: JudgedRow) -> tuple[Note, Note | None]:
 def _size(row: MetricVerdict) -> tuple[bool, float]:
     """How much an open row says: counts before times, as they are exact; then by size, times by
     budgets."""
-    if METRICS[row.metric].kind is Kind.COUNT:
+    if row.is_count:
         return True, math.inf if row.change is None else abs(row.change)
     return False, math.inf if row.high is None else abs(row.high) / (row.budget or 1.0)
 

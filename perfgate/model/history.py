@@ -3,7 +3,6 @@ calibrate` found of them."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Final, Literal
@@ -88,19 +87,11 @@ class CalibratedTime(Record):
     budget: float
     smallest: float
     """The loss that stored runs can hold."""
-    in_the_end: float
-    """The same of all that a gate may measure: an A/B run's pairs where there are any, else the
-    stored looks."""
 
     @property
     def unit(self) -> str:
         """Of its fractions, in hundredths: `%` or `pp`."""
         return METRICS[self.metric].basis.unit
-
-    @property
-    def holdable(self) -> float:
-        """The least budget that holds: rounded up to a tenth of a per cent."""
-        return math.ceil(round(1000 * self.in_the_end, 6)) / 1000
 
 
 class Calibration(Record):
@@ -116,6 +107,4 @@ class Calibration(Record):
     times: tuple[CalibratedTime, ...]
     gate_runs: int
     """Runs of a gate against stored ones."""
-    ab_run: bool
-    """Whether a gate may make an A/B run where these do not suffice."""
     notes: tuple[Note, ...] = ()

@@ -99,6 +99,21 @@ class MetricVerdict(Worded):
         return "" if self.note is None else say.fact(self.note)
 
     @property
+    def is_count(self) -> bool:
+        """Whether it is a count, not a time."""
+        return METRICS[self.metric].kind is Kind.COUNT
+
+    @property
+    def unit(self) -> str:
+        """Of its change and budget, in hundredths: `%` or `pp`."""
+        return (self.basis or Basis.LOG).unit
+
+    @property
+    def growth(self) -> float:
+        """By how much its value grew; what is not known counts as none."""
+        return (self.now or 0.0) - (self.baseline or 0.0)
+
+    @property
     def budgets_lost(self) -> float:
         """How many budgets the loss is estimated at; infinite where nothing says how large it is.
 
@@ -110,7 +125,7 @@ class MetricVerdict(Worded):
         ):
             return 0.0
         estimate = self.change if self.estimate is None else self.estimate
-        if METRICS[self.metric].kind is Kind.COUNT or estimate is None or self.budget is None:
+        if self.is_count or estimate is None or self.budget is None:
             return math.inf
         if estimate <= 0:
             return 0.0

@@ -33,6 +33,11 @@ def findings_text(page: Page, findings: Sequence[tuple[str, bool | None, str, st
     return page.text
 
 
+_OUTCOMES = {
+    True: Cell(text="ok", style="green"),
+    False: Cell(text="FAIL", style="bold red"),
+    None: Cell(text="-"),
+}
 COLUMNS = ("", "planted", "expected", "outcome", "regressed*", ">runs", ">s")
 
 
@@ -56,22 +61,19 @@ def selftest_text(page: Page, rows: Sequence[SelftestRow], *, cpu: bool) -> str:
     page.blank()
     page.table(COLUMNS, [_row(row) for row in rows])
     page.blank()
-    failed = sum(1 for row in rows if row.ok is False)
-    not_run = sum(1 for row in rows if row.ok is None)
-    if rows and not failed and not not_run:
-        what = (
-            "The path from nsys to a verdict works here, without a GPU"
-            if cpu
-            else "The gate works on this runner"
-        )
+    ok, not_run = (sum(row.ok is of for row in rows) for of in (True, None))
+    if rows and ok == len(rows):
+        works = "The path from nsys to a verdict works here, without a GPU"
         seconds = sum(row.wall_s or 0.0 for row in rows)
-        text = (
-            f"{what}: {len(rows)} of {len(rows)} gates came out as they must, in {seconds:.0f} s."
+        page.prose(
+            f"{works if cpu else 'The gate works on this runner'}: {ok} of {ok} gates came out as "
+            f"they must, in {seconds:.0f} s.",
+            indent=0,
+            style="green",
         )
-        page.prose(text, indent=0, style="green")
     else:
         rest = f", {not_run} were not run" if not_run else ""
-        otherwise = f"{failed} of {len(rows)} gates came out otherwise{rest}"
+        otherwise = f"{len(rows) - ok - not_run} of {len(rows)} gates came out otherwise{rest}"
         text = f"The gate does not work on this runner: {otherwise}."
         page.prose(text, indent=0, style="bold red")
     return page.text
@@ -79,7 +81,7 @@ def selftest_text(page: Page, rows: Sequence[SelftestRow], *, cpu: bool) -> str:
 
 def _row(row: SelftestRow) -> Row:
     return (
-        _verdict(row.ok),
+        _OUTCOMES[row.ok],
         row.planted,
         row.expected,
         one_line(row.outcome),
@@ -87,13 +89,3 @@ def _row(row: SelftestRow) -> Row:
         str(row.runs) if row.runs else "",
         f"{row.wall_s:.0f}" if row.wall_s is not None else "",
     )
-
-
-def _verdict(ok: bool | None) -> Cell:  # noqa: FBT001 - a column of three values
-    match ok:
-        case True:
-            return Cell(text="ok", style="green")
-        case False:
-            return Cell(text="FAIL", style="bold red")
-        case None:
-            return Cell(text="-")

@@ -12,7 +12,7 @@ from perfgate.model.metric import METRICS, Metric
 from perfgate.model.note import Note
 from perfgate.model.reports import RuleChanges
 from perfgate.model.sample import OUTSIDE_RANGES, UNNAMED
-from perfgate.render.page import Cell, Page, Row
+from perfgate.render.page import Page, Row
 from perfgate.render.records import difference_table, side_lines, unlike_lines
 from perfgate.render.verdict import interval_text
 from perfgate.words import numbers, say
@@ -45,19 +45,16 @@ def explanation_text(page: Page, found: Explanation, *, full: bool = False) -> s
     difference_table(page, rows, titles=("a", "b"))
     if verdict is not None and any(row.low is not None for row in rows):
         page.prose(f"as the gate judged them. {interval_text(verdict)}", style="dim")
-    page.facts(*(("ranks", say.fact(one)) for one in found.ranks))
+    page.facts("ranks", map(say.fact, found.ranks))
     if found.classified is not None:
         page.prose(f"{found.classified.bound}: {found.classified.evidence}", label="b is")
-    page.facts(*(("advice", f"{one.evidence}. {one.usually}") for one in found.advice))
+    page.facts("advice", (f"{one.evidence}. {one.usually}" for one in found.advice))
     for metric in dict.fromkeys(one.metric for one in found.attributions):
         own = [one for one in found.attributions if one.metric is metric]
         page.blank()
         unit = " ms" if METRICS[metric].unit == "ms" else ""
-        page.line(
-            Cell(text=metric, style="bold"),
-            f" {numbers.difference(metric, own[0].change)}{unit}",
-            f" in {one_line(own[0].process)}" if own[0].process else "",
-        )
+        where = f" in {one_line(own[0].process)}" if own[0].process else ""
+        page.heading(metric, f" {numbers.difference(metric, own[0].change)}{unit}{where}")
         for one in own:
             _table(page, one, full=full)
     if found.rules is not None:
@@ -135,39 +132,23 @@ def _part_name(part: Part, metric: Metric) -> str:
     return name if part.metric is metric else f"{part.metric} under {name}"
 
 
-NONE: Final = "-"
+_PERCENT: Final = "{:.1f} %".format
 
-
-Figure = tuple[str, Callable[[Any], str], Callable[[Any, Any], str]]
-"""Title, how a value is written, and a change."""
-
-
-def _points(before: float, now: float) -> str:
-    return f"{now - before:+.1f} pp"
-
-
-def _relative(before: float, now: float) -> str:
-    return numbers.change(now / before - 1, "%") if before > 0 else ""
-
-
-def _more(before: float, now: float) -> str:
-    return "" if before == now else f"{now - before:+.4g}"
-
-
-FIGURES: Final[Mapping[str, Figure]] = {
-    "duration_us": ("duration, us", numbers.milliseconds, _relative),
-    "compute_percent": ("compute throughput", "{:.1f} %".format, _points),
-    "memory_percent": ("memory throughput", "{:.1f} %".format, _points),
-    "dram_percent": ("  of that, DRAM", "{:.1f} %".format, _points),
-    "occupancy_percent": ("achieved occupancy", "{:.1f} %".format, _points),
-    "occupancy_limit_percent": ("  possible", "{:.1f} %".format, _points),
-    "registers": ("registers a thread", numbers.count, _more),
-    "waves": ("waves of blocks", numbers.count, _more),
-    "sm_clock_mhz": ("SM clock, MHz", "{:.0f}".format, _relative),
-    "grid": ("grid", one_line, lambda _, __: ""),
-    "block": ("block", one_line, lambda _, __: ""),
+FIGURES: Final[Mapping[str, tuple[str, Callable[[Any], str]]]] = {
+    "duration_us": ("duration, us", numbers.milliseconds),
+    "compute_percent": ("compute throughput", _PERCENT),
+    "memory_percent": ("memory throughput", _PERCENT),
+    "dram_percent": ("  of that, DRAM", _PERCENT),
+    "occupancy_percent": ("achieved occupancy", _PERCENT),
+    "occupancy_limit_percent": ("  possible", _PERCENT),
+    "registers": ("registers a thread", numbers.count),
+    "waves": ("waves of blocks", numbers.count),
+    "sm_clock_mhz": ("SM clock, MHz", "{:.0f}".format),
+    "grid": ("grid", one_line),
+    "block": ("block", one_line),
 }
-"""Of `LaunchFigures`, in this order; a figure that neither side has is left out."""
+"""Of `LaunchFigures`, in this order: title, and how a value is written; a figure that neither side
+has is left out."""
 
 
 def kernels_text(
@@ -185,8 +166,7 @@ def kernels_text(
         named: makes a kernel's name readable.
         limited: says what a launch is limited by, or None.
     """
-    sides = f": a is {kernels.before}, b is {kernels.now}"
-    page.line(Cell(f"kernels under {kernels.tool}", "bold"), sides)
+    page.heading(f"kernels under {kernels.tool}", f": a is {kernels.before}, b is {kernels.now}")
     if not kernels.probes:
         page.prose("No kernel's time per step has moved by 0.1 % of all kernel time.")
         return page.text
@@ -195,30 +175,27 @@ def kernels_text(
         "were: its time is not that of a step in the gate.",
         style="dim",
     )
-    page.facts(*(("note", say.fact(note)) for note in kernels.notes), style="yellow")
+    page.facts("note", map(say.fact, kernels.notes), "yellow")
     for probe in kernels.probes:
         moved = probe.moved
         page.blank()
         grown = numbers.difference(Metric.KERNEL_MS, moved.change_ms)
         notes = "".join(f", {one_line(say.fact(note))}" for note in moved.notes)
-        page.line(
-            Cell(one_line(named(moved.name), longest=LONGEST), "bold"),
-            f"  {grown} ms a step{notes}",
-        )
-        page.table(("figure", ">a", ">b", ">change"), _rows(probe.before, probe.now))
-        absent = (("a", probe.no_before), ("b", probe.no_now))
-        page.facts(*((label, f"no figures: {say.fact(why)}") for label, why in absent if why))
-        for label, launch in (("a is", probe.before), ("b is", probe.now)):
-            found = None if launch is None else limited(launch)
-            page.prose("" if found is None else say.fact(found), label=label)
+        page.heading(one_line(named(moved.name), longest=LONGEST), f"  {grown} ms a step{notes}")
+        page.table(("figure", ">a", ">b"), _rows(probe.before, probe.now))
+        sides = ("a", probe.before, probe.no_before), ("b", probe.now, probe.no_now)
+        for label, launch, why in sides:
+            if why is not None:
+                page.prose(f"no figures: {say.fact(why)}", label=label)
+            elif launch is not None and (found := limited(launch)) is not None:
+                page.prose(say.fact(found), label=f"{label} is")
     return page.text
 
 
 def _rows(a: LaunchFigures | None, b: LaunchFigures | None) -> list[Row]:
     rows: list[Row] = []
-    for field, (title, write, change) in FIGURES.items():
-        was, now = (getattr(side, field, None) for side in (a, b))
-        if was is not None or now is not None:
-            values = (NONE if one is None else write(one) for one in (was, now))
-            rows.append((title, *values, "" if None in (was, now) else change(was, now)))
+    for field, (title, write) in FIGURES.items():
+        values = [getattr(side, field, None) for side in (a, b)]
+        if values != [None, None]:
+            rows.append((title, *("-" if one is None else write(one) for one in values)))
     return rows

@@ -7,7 +7,7 @@ from typing import Final
 
 from perfgate.model.history import BlessedVersion, History, MachineHistory
 from perfgate.model.metric import METRICS, Basis, Metric
-from perfgate.render.page import Cell, Page, Row
+from perfgate.render.page import Page, Row
 from perfgate.render.records import moment
 from perfgate.words import numbers, say
 from perfgate.words.escape import one_line
@@ -23,8 +23,9 @@ def history_text(page: Page, history: History) -> str:
         if number:
             page.blank()
         blessings = sum(version.state == "blessed" for version in machine.versions)
-        name = Cell(text=one_line(history.workload), style="bold")
-        page.line(name, f" on {one_line(machine.gpu)}: {plural(blessings, 'blessing')}")
+        page.heading(
+            history.workload, f" on {one_line(machine.gpu)}: {plural(blessings, 'blessing')}"
+        )
         page.blank()
         _table(page, machine, history.metric)
         for version in machine.versions:

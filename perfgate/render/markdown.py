@@ -17,6 +17,7 @@ from perfgate.render.filling import environment
 from perfgate.render.gate import choice_text, counts_text, state_of
 from perfgate.render.records import extent
 from perfgate.render.text import gate_cells
+from perfgate.words import numbers
 from perfgate.words.escape import markdown, markdown_code
 from perfgate.words.numbers import plural
 from perfgate.words.say import fact, message, sentences
@@ -104,5 +105,6 @@ def _environment() -> Environment:
             "fact": fact,
             "message": message,
             "sentences": sentences,
+            "value": lambda amount, metric: numbers.value(metric, amount),
         },
     )

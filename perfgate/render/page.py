@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, TypedDict
 
 from rich.cells import cell_len
@@ -93,9 +93,13 @@ class Page:
             self.line(Text(lead, "dim"), Text(part, style), indent=indent)
             lead = " " * len(lead)
 
-    def facts(self, *facts: tuple[str, str], style: str = "") -> None:
-        """Write texts, each with its label before it; empty ones are left out."""
-        for label, text in facts:
+    def heading(self, name: str, rest: str = "") -> None:
+        """Write a line that begins with a name from elsewhere."""
+        self.line(Text(one_line(name, longest=1000), "bold"), rest)
+
+    def facts(self, label: str, texts: Iterable[str], style: str = "") -> None:
+        """Write texts, each with the same label before it; empty ones are left out."""
+        for text in texts:
             self.prose(text, label=label, style=style)
 
     def file(self, path: str | None, label: str = "file") -> None:

@@ -16,7 +16,7 @@ from perfgate.model.metric import METRICS, Basis
 from perfgate.model.note import Note
 from perfgate.model.verdict import MetricVerdict
 from perfgate.render.filling import environment
-from perfgate.render.page import Cell, Page, Row
+from perfgate.render.page import Page, Row
 from perfgate.render.samples import (
     absent_lines,
     invalid_lines,
@@ -25,7 +25,7 @@ from perfgate.render.samples import (
     ranges_table,
 )
 from perfgate.render.text import share_rows
-from perfgate.render.verdict import is_count, metric_cells, shares
+from perfgate.render.verdict import change_cell
 from perfgate.words import numbers, say
 from perfgate.words.escape import LONGEST_NAME, one_line
 from perfgate.words.numbers import listed, plural
@@ -40,7 +40,7 @@ def baseline_text(
     """Return all that a baseline says: who blessed it and why, where it was measured, what it
     holds, its values."""
     gpu = one_line(baseline.machine.gpu_name)
-    page.line(Cell(one_line(baseline.workload), "bold"), f" on {gpu}")
+    page.heading(baseline.workload, f" on {gpu}")
     _write(page, "baseline", baseline, holds, machine_facts(baseline.machine))
     page.file(path)
     page.blank()
@@ -82,7 +82,7 @@ def bless_text(
     is_occasion = old is not None and old.blessing == new.blessing
     what = "one more occasion" if is_occasion else "new baseline" if old else "first baseline"
     gpu = one_line(new.machine.gpu_name)
-    page.line(Cell(one_line(new.workload), "bold"), f": {what} on {gpu}")
+    page.heading(new.workload, f": {what} on {gpu}")
     _write(page, "occasion" if is_occasion else "blessing", old, new)
     if is_occasion:
         _write(page, "left_out", old, new, style="yellow")
@@ -93,7 +93,7 @@ def bless_text(
     page.blank()
     _write(page, "anchor", old, new)
     for label, said in notes.items():
-        page.facts(*((label, " ".join(say.in_one_line(one).split())) for one in said))
+        page.facts(label, map(say.in_one_line, said))
     page.file(path)
     return page.text
 
@@ -128,10 +128,10 @@ def difference_table(page: Page, rows: Sequence[MetricVerdict], *, titles: tuple
         page.prose("Neither holds a metric that could be compared.")
     cells: list[Row] = []
     for row in rows:
-        one = metric_cells(row)
-        change = row.reason or one.change or _in_its_unit(row) or _one_sided(row, titles)
-        cells.append((row.metric.value, one.before, one.now, change))
-        cells += share_rows(one, shares(rows, row.metric), blanks=1)
+        values = (numbers.value(row.metric, one) for one in (row.baseline, row.now))
+        change = row.reason or change_cell(row) or _in_its_unit(row) or _one_sided(row, titles)
+        cells.append((row.metric.value, *values, change))
+        cells += share_rows(row.metric, rows, blanks=1)
     page.table(("metric", *(f">{title}" for title in titles), "change"), cells)
     if any(row.basis is Basis.STEP and row.change is not None for row in rows):
         of = "of a" if titles[0] == "a" else titles[0]
@@ -140,9 +140,7 @@ def difference_table(page: Page, rows: Sequence[MetricVerdict], *, titles: tuple
 
 def side_lines(page: Page, title: str, side: Side, end: str = "") -> None:
     """Write what a side is and, of a capture, what `perfgate inspect` says that it lacks."""
-    page.line(
-        Cell(text=title, style="bold"), f": {one_line(say.fact(side.label), longest=1000)}{end}"
-    )
+    page.heading(title, f": {one_line(say.fact(side.label), longest=1000)}{end}")
     missing_lines(page, side.missing)
     absent_lines(page, side.absent)
     invalid_lines(page, side.invalid)
@@ -151,12 +149,12 @@ def side_lines(page: Page, title: str, side: Side, end: str = "") -> None:
 def unlike_lines(page: Page, a: Side, b: Side, warnings: Sequence[Note]) -> None:
     """Write what makes two measurements incomparable, and the warnings that say more of it."""
     texts = (*unlike(a, b), *map(say.message, warnings))
-    page.facts(*(("not alike", text) for text in texts), style="yellow")
+    page.facts("not alike", texts, "yellow")
 
 
 def _in_its_unit(row: MetricVerdict) -> str:
     """The difference of a time that is no share of anything: of what was 0, or without a step."""
-    if row.baseline is None or row.now is None or is_count(row):
+    if row.baseline is None or row.now is None or row.is_count:
         return ""
     return f"{numbers.difference(row.metric, row.now - row.baseline)} {METRICS[row.metric].unit}"
 
@@ -186,12 +184,11 @@ def _known(side: Side, other: Side) -> dict[str, str]:
     """What must be the same of two measurements, by name, as one of them has it."""
     known = {"GPU": listed(sorted(side.gpu_models()))} if side.gpu_models() else {}
     if side.machine is not None and other.machine is not None:
-        options = " ".join(side.machine.nsys_options) or "none"
-        gpu = side.machine.gpu_name
-        known = {"GPU": gpu, "nsys": side.machine.nsys or "none", "nsys options": options}
+        facts = dict(machine_facts(side.machine))
+        known = {name: facts[name] or "none" for name in ("GPU", "nsys", "nsys options")}
     if side.parameters is not None and other.parameters is not None:
-        names = sorted({*side.parameters, *other.parameters})
-        known |= {one_line(name): one_line(side.parameters.get(name, "not set")) for name in names}
+        for name in sorted({*side.parameters, *other.parameters}):
+            known[one_line(name)] = one_line(side.parameters.get(name, "not set"))
     return known
 
 

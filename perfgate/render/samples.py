@@ -10,7 +10,7 @@ from typing import Any, Final
 from perfgate.model.metric import METRICS, PERIODS, Kind, Metric
 from perfgate.model.note import Note, Severity
 from perfgate.model.sample import UNNAMED, DeviceSample, KernelSample, ProcessSample, RangeSample
-from perfgate.render.page import Cell, Page, Row
+from perfgate.render.page import Page, Row
 from perfgate.words import numbers, say
 from perfgate.words.escape import one_line
 from perfgate.words.numbers import plural
@@ -46,7 +46,7 @@ def sample_text(
         missing: what the capture lacks and why, as `Timeline.missing` says.
     """
     text = plural(len(samples), "process", "processes")
-    page.line(Cell(one_line(source, longest=1000), "bold"), f": {text}")
+    page.heading(source, f": {text}")
     missing_lines(page, missing or {})
     for sample in samples:
         page.blank()
@@ -61,23 +61,20 @@ def _process(page: Page, sample: ProcessSample) -> None:
         measured = "the whole captured window, as one"
     # Without enough steps for a period there is no window, whose 0 would read as a time.
     window = f", {numbers.milliseconds(sample.window_ms)} ms" if sample.window_ms else ""
-    page.line(Cell(f"process {sample.pid}{rank}", "bold"), f": {measured}{window}")
+    page.heading(f"process {sample.pid}{rank}", f": {measured}{window}")
     unit = "per step" if sample.steps else "in all"
     _values(page, sample, unit)
     absent_lines(page, sample.absent)
-    range_ms, share = sample.nvtx_step_ms, sample.memory_share_h2d
-    ms, part = numbers.milliseconds(range_ms or 0.0), numbers.share(share or 0.0, 1.0)
     invalid = [one for one in sample.notes if one.severity is Severity.INVALID]
-    page.facts(
+    if sample.nvtx_step_ms is not None:
         # Why that may be less than the step is said by the notes, which know where the rest went.
-        ("nvtx_sum", "" if range_ms is None else f"the step's range lasts {ms} ms on the CPU"),
-        (
-            "memory",
-            "" if share is None else f"host-to-device is {part} of all memory operation time",
-        ),
-    )
+        ms = numbers.milliseconds(sample.nvtx_step_ms)
+        page.prose(f"the step's range lasts {ms} ms on the CPU", label="nvtx_sum")
+    if sample.memory_share_h2d is not None:
+        part = numbers.share(sample.memory_share_h2d, 1.0)
+        page.prose(f"host-to-device is {part} of all memory operation time", label="memory")
     invalid_lines(page, invalid)
-    page.facts(*(("note", say.fact(one)) for one in sample.notes if one not in invalid))
+    page.facts("note", (say.fact(one) for one in sample.notes if one not in invalid))
     _devices(page, sample.devices)
     ranges_table(page, sample.ranges, unit)
     kernels_table(page, sample.kernels, unit)
@@ -99,19 +96,19 @@ def _values(page: Page, sample: ProcessSample, unit: str) -> None:
 def missing_lines(page: Page, missing: Mapping[str, Note]) -> None:
     """Write what a capture lacks, and why."""
     reasons = {what: say.fact(why) for what, why in missing.items()}
-    page.facts(*(("missing", text) for text in _by_reason(reasons)))
+    page.facts("missing", _by_reason(reasons))
 
 
 def invalid_lines(page: Page, notes: Sequence[Note]) -> None:
     """Write why a gate would not count a run like this."""
-    count = "A gate does not count such a run."
-    page.facts(*(("INVALID", f"{say.fact(one)}. {count}") for one in notes))
+    texts = (f"{say.fact(one)}. A gate does not count such a run." for one in notes)
+    page.facts("INVALID", texts)
 
 
 def absent_lines(page: Page, absent: Mapping[Metric, Note]) -> None:
     """Write which metrics could not be measured, and why."""
     reasons = {metric.value: say.fact(absent[metric]) for metric in METRICS if metric in absent}
-    page.facts(*(("unmeasured", text) for text in _by_reason(reasons)))
+    page.facts("unmeasured", _by_reason(reasons))
 
 
 def _by_reason(reasons: Mapping[str, str]) -> Iterator[str]:
@@ -129,7 +126,8 @@ def _devices(page: Page, devices: Sequence[DeviceSample]) -> None:
     if devices:
         page.blank()
         page.table(("metric", *(f">{device.title}" for device in devices)), rows)
-        page.facts(*((device.title, one_line(device.name or "")) for device in devices))
+        for device in devices:
+            page.prose(one_line(device.name or ""), label=device.title)
 
 
 def ranges_table(page: Page, ranges: Sequence[RangeSample], unit: str) -> None:

@@ -6,24 +6,26 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from perfgate.model.document import GateDocument, MergedGate
-from perfgate.model.metric import Basis
+from perfgate.model.metric import Basis, Metric
 from perfgate.model.outcome import Outcome
-from perfgate.model.verdict import Verdict
+from perfgate.model.verdict import MetricVerdict, Verdict
 from perfgate.render.gate import GateState, Judged, state_of
 from perfgate.render.page import HELD, Cell, Page, Row
 from perfgate.render.verdict import (
     SHARES,
-    MetricCells,
+    budget_cell,
+    change_cell,
     compared_text,
     headline,
     interval_text,
-    is_count,
     is_unchanged_count,
+    outcome_cell,
     shares,
     shown_metrics,
     step_cells,
     verdict_parts,
 )
+from perfgate.words import numbers
 from perfgate.words.escape import LONGEST_PROSE, one_line
 
 STYLES: Final = {
@@ -36,12 +38,8 @@ STYLES: Final = {
     Outcome.INVALID: "bold yellow",
     Outcome.NOT_MEASURED: "bold red",
 }
-COLUMNS: Final = (
-    *("metric", ">baseline", ">now", ">lowest", ">highest", "change", ">budget", "outcome"),
-    *(">p", ">could show"),
-)
-"""Of a verdict's table; the last two only where the page is wide enough."""
-STATISTICS: Final = 2
+_VALUES: Final = (">baseline", ">now", ">lowest", ">highest")
+COLUMNS: Final = ("metric", *_VALUES, "change", ">budget", "outcome")
 
 
 def verdict_table(page: Page, verdict: Verdict, *, files: str | None = None) -> str:
@@ -63,48 +61,47 @@ def verdict_table(page: Page, verdict: Verdict, *, files: str | None = None) -> 
     parts = {**verdict_parts(verdict), "next": [verdict.next_step] if verdict.next_step else []}
     if (any(parts.values()) or files) and (verdict.metrics or "\n" in verdict.reason):
         page.blank()
-    page.facts(*((label, text) for label, texts in parts.items() for text in texts))
+    for label, texts in parts.items():
+        page.facts(label, texts)
     page.file(files, label="files")
     return page.text
 
 
 def _metrics(page: Page, verdict: Verdict) -> None:
-    cells = shown_metrics(verdict)
-    shown = [one for one in cells if not is_unchanged_count(one.row)]
-    rows = [row for one in shown for row in _rows(one, verdict)]
-    is_wide = page.fits(COLUMNS, rows)
-    titles = COLUMNS if is_wide else COLUMNS[:-STATISTICS]
-    page.table(titles, [row[: len(titles)] for row in rows])
+    rows = shown_metrics(verdict)
+    shown = [row for row in rows if not is_unchanged_count(row)]
+    page.table(COLUMNS, [cells for row in shown for cells in _cells(row, verdict)])
     captions = {
-        interval_text(verdict): any(one.row.low is not None for one in shown),
+        interval_text(verdict): any(row.low is not None for row in shown),
         "pp: percentage points of the baseline's step": any(
-            one.row.basis is Basis.STEP and one.change for one in shown
+            row.basis is Basis.STEP and row.change is not None for row in shown
         ),
-        "p: probability of such a rise by chance; could show: the smallest loss these runs could "
-        "have shown": is_wide and any(one.p for one in shown),
     }
     page.prose("; ".join(text for text, holds in captions.items() if holds), style="dim")
-    for one in shown:
-        is_judged_time = one.row.outcome is not None and not is_count(one.row)
-        if one.row.reason and is_judged_time and not one.change:
-            page.prose(f"{one.row.metric}: {one.row.reason}", label="note")
-    unchanged = [one for one in cells if one not in shown]
-    counts = ", ".join(f"{one.row.metric}{HELD}{one.now}" for one in unchanged)
+    for row in shown:
+        is_judged_time = row.outcome is not None and not row.is_count
+        if row.reason and is_judged_time and row.change is None:
+            page.prose(f"{row.metric}: {row.reason}", label="note")
+    unchanged = [row for row in rows if row not in shown]
+    counts = ", ".join(
+        f"{row.metric}{HELD}{numbers.value(row.metric, row.now)}" for row in unchanged
+    )
     page.prose(counts, label="unchanged")
 
 
-def _rows(one: MetricCells, verdict: Verdict) -> list[Row]:
-    """Return a metric's row, and below it that of its share of the step."""
-    outcome = Cell(one.outcome, "" if one.row.outcome is None else STYLES[one.row.outcome])
-    values = (one.before, one.now, one.lowest, one.highest, one.change, one.budget)
-    row: Row = (one.row.metric.value, *values, outcome, one.p, one.smallest)
-    blanks = len(COLUMNS) - 3
-    return [row, *share_rows(one, shares(verdict.metrics, one.row.metric), blanks=blanks)]
+def _cells(row: MetricVerdict, verdict: Verdict) -> list[Row]:
+    """Return a metric's cells, and below them those of its share of the step."""
+    outcome = Cell(outcome_cell(row, verdict), "" if row.outcome is None else STYLES[row.outcome])
+    sides = (row.baseline, row.now, row.lowest, row.highest)
+    values = (numbers.value(row.metric, one) for one in sides)
+    cells: Row = (row.metric.value, *values, change_cell(row), budget_cell(row), outcome)
+    return [cells, *share_rows(row.metric, verdict.metrics, blanks=len(COLUMNS) - 3)]
 
 
-def share_rows(one: MetricCells, known: tuple[str, str], *, blanks: int) -> list[Row]:
+def share_rows(metric: Metric, rows: Sequence[MetricVerdict], *, blanks: int) -> list[Row]:
     """Return the row that shows a metric's share of the step, none where no side has one."""
-    cells = (f"  {SHARES.get(one.row.metric, '')}", *known, *[""] * blanks)
+    known = shares(rows, metric)
+    cells = (f"  {SHARES.get(metric, '')}", *known, *[""] * blanks)
     return [[Cell(text, "dim") for text in cells]] if any(known) else []
 
 

@@ -9,7 +9,7 @@ track     a lane: ranges by depth, a stream, idle    a thread's ranges, its CUDA
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from perfgate.model.pagedata import Bar, PageData
@@ -34,8 +34,6 @@ class Slice(NamedTuple):
     start_us: float
     length_us: float
     name: str
-    more: Mapping[str, object]
-    """What is shown of it where it is chosen."""
 
 
 def steps_trace(data: PageData) -> str:
@@ -50,13 +48,8 @@ def steps_trace(data: PageData) -> str:
 
 
 def _bar(track: str, bar: Bar) -> Slice:
-    if bar.count == 1:
-        return Slice(track, bar.start_us, bar.length_us, bar.name, {})
-    name, more = (
-        f"{bar.name} and {bar.count - 1} more",
-        {"count": bar.count, "busy_us": bar.busy_us},
-    )
-    return Slice(track, bar.start_us, bar.length_us, name, more)
+    name = bar.name if bar.count == 1 else f"{bar.name} and {bar.count - 1} more"
+    return Slice(track, bar.start_us, bar.length_us, name)
 
 
 def capture_trace(timeline: Timeline) -> Iterator[str]:
@@ -77,30 +70,26 @@ def _slices(timeline: Timeline, process: int, first: int) -> Iterator[Slice]:
         times = ((table.start - first) / _NS_PER_US, (table.end - table.start) / _NS_PER_US)
         return zip(*(column[own].tolist() for column in (*times, *columns)), strict=True)
 
-    ranges, calls = timeline.ranges, timeline.calls
+    ranges, calls, names = timeline.ranges, timeline.calls, timeline.names
     texts = list(ranges.name.texts)
-    columns: tuple[Any, ...] = (ranges.thread, ranges.push_pop, ranges.name.codes)
-    for start, length, thread, nests, code in rows(ranges, *columns):
+    for start, length, thread, nests, code in rows(
+        ranges, ranges.thread, ranges.push_pop, ranges.name.codes
+    ):
         kind = "ranges" if nests else "start/end ranges"
-        yield Slice(f"thread {thread}: {kind}", start, length, texts[code], {})
-    columns = (calls.thread, calls.name, calls.correlation)
-    for start, length, thread, code, launched in rows(calls, *columns):
-        track, more = f"thread {thread}: CUDA calls", {"correlation": launched}
-        yield Slice(track, start, length, timeline.names[code], more)
+        yield Slice(f"thread {thread}: {kind}", start, length, texts[code])
+    for start, length, thread, code in rows(calls, calls.thread, calls.name):
+        yield Slice(f"thread {thread}: CUDA calls", start, length, names[code])
     kernels, graphs, copies, memsets = timeline.operations
     named: tuple[tuple[Any, Any, Callable[[int], str]], ...] = (
-        (kernels, timeline.kernels.name, timeline.names.__getitem__),
+        (kernels, timeline.kernels.name, names.__getitem__),
         (graphs, graphs.device, lambda _: "CUDA graph"),
         (copies, timeline.copies.kind, lambda kind: _COPIES.get(kind, f"copy {kind}")),
         (memsets, memsets.device, lambda _: "memset"),
     )
     for table, what, name in named:
-        sizes = [table.bytes] if hasattr(table, "bytes") else []
-        columns = (what, table.device, table.stream, table.correlation, *sizes)
-        for start, length, code, device, stream, launched, *size in rows(table, *columns):
+        for start, length, code, device, stream in rows(table, what, table.device, table.stream):
             track = f"{timeline.gpu_title(process, device)} stream {stream}"
-            more = {"correlation": launched, **dict(zip(("bytes",), size, strict=False))}
-            yield Slice(track, start, length, name(code), more)
+            yield Slice(track, start, length, name(code))
 
 
 def _document(processes: Iterable[tuple[str, Iterable[Slice]]]) -> Iterator[str]:
@@ -125,8 +114,7 @@ def _events(pid: int, name: str, slices: Iterable[Slice]) -> Iterator[dict[str, 
         for one in lane:
             times = {"ts": round(one.start_us, 3), "dur": round(one.length_us, 3)}
             shown = one_line(one.name, longest=LONGEST)
-            event = {"ph": "X", "pid": pid, "tid": tid, "name": shown, **times}
-            yield {**event, "args": one.more} if one.more else event
+            yield {"ph": "X", "pid": pid, "tid": tid, "name": shown, **times}
 
 
 def _named(pid: int, tid: int, what: str, name: str) -> Iterator[dict[str, Any]]:

@@ -6,11 +6,9 @@ The terminal, Markdown and the page draw these same values.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
-from perfgate.model.metric import METRICS, Basis, Kind, Metric
+from perfgate.model.metric import METRICS, Basis, Metric
 from perfgate.model.outcome import WORST_FIRST, Outcome
 from perfgate.model.verdict import Dropped, MetricVerdict, Stage, Verdict
 from perfgate.words import numbers
@@ -24,92 +22,47 @@ PROPERTIES: Final = ("baseline", "now", "change", "low", "high", "budget", "p_va
 """Of a metric: fields of its row, and names of properties."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MetricCells:
-    """The cells of a metric's row; empty where something is not known."""
-
-    row: MetricVerdict
-    before: str
-    now: str
-    lowest: str
-    highest: str
-    change: str
-    """With its interval; of a count the difference."""
-    budget: str
-    """Of a count whether it is exact."""
-    outcome: str
-    """For a row without one a word why."""
-    p: str
-    smallest: str
-    """The smallest loss that the runs could have shown."""
-
-
-def metric_cells(row: MetricVerdict, verdict: Verdict | None = None) -> MetricCells:
-    """Return what is shown of a metric."""
-    value = partial(numbers.value, row.metric)
-    return MetricCells(
-        row=row,
-        before=value(row.baseline),
-        now=value(row.now),
-        lowest=value(row.lowest),
-        highest=value(row.highest),
-        change=change_cell(row),
-        budget=_budget(row),
-        outcome=row.outcome or _why_unjudged(row, verdict),
-        p="" if row.p_value is None else numbers.probability(row.p_value),
-        smallest="" if row.smallest is None else numbers.change(row.smallest, unit_of(row)),
-    )
-
-
-def shown_metrics(verdict: Verdict) -> list[MetricCells]:
-    """Return the cells of all metrics, those with the worst outcome first."""
+def shown_metrics(verdict: Verdict) -> list[MetricVerdict]:
+    """Return the rows of all metrics, those with the worst outcome first."""
     metrics = list(METRICS)
 
     def place(row: MetricVerdict) -> tuple[int, int]:
         rank = len(WORST_FIRST) if row.outcome is None else WORST_FIRST.index(row.outcome)
         return rank, metrics.index(row.metric)
 
-    return [metric_cells(row, verdict) for row in sorted(verdict.metrics, key=place)]
-
-
-def unit_of(row: MetricVerdict) -> str:
-    """Return the unit of a row's change and budget."""
-    return (row.basis or Basis.LOG).unit
+    return sorted(verdict.metrics, key=place)
 
 
 def change_cell(row: MetricVerdict) -> str:
     """Return a row's change with its interval; of a count the difference."""
-    if not is_count(row):
+    if not row.is_count:
         if row.change is None:
             return ""
-        return numbers.change(row.change, unit_of(row), row.low, row.high)
+        return numbers.change(row.change, row.unit, row.low, row.high)
     if row.baseline is None or row.now is None:
         return ""
     return numbers.count_change(row.metric, row.baseline, row.now)
 
 
-def _budget(row: MetricVerdict) -> str:
-    if is_count(row):
+def budget_cell(row: MetricVerdict) -> str:
+    """Return a row's budget; of a count whether it is exact."""
+    if row.is_count:
         return {None: "", True: "exact", False: "varies"}[row.exact]
-    return "" if row.budget is None else numbers.limit(row.budget, unit_of(row))
+    return "" if row.budget is None else numbers.limit(row.budget, row.unit)
 
 
-def _why_unjudged(row: MetricVerdict, verdict: Verdict | None) -> str:
-    if verdict is None or not verdict.baseline_runs:
-        return ""
+def outcome_cell(row: MetricVerdict, verdict: Verdict) -> str:
+    """Return a row's outcome; of one without a word why."""
+    if row.outcome is not None or not verdict.baseline_runs:
+        return row.outcome or ""
     # An estimate is of a time that a count left no runs to judge.
     return "new" if row.baseline is None else "estimate" if row.low is not None else "not gated"
-
-
-def is_count(row: MetricVerdict) -> bool:
-    """Whether it is a count, not a time."""
-    return METRICS[row.metric].kind is Kind.COUNT
 
 
 def is_unchanged_count(row: MetricVerdict) -> bool:
     """Whether a row is a count that is what it was: worth a word, not a line."""
     same = row.baseline == row.now and row.now is not None
-    return is_count(row) and row.outcome is Outcome.PASSED and same
+    return row.is_count and row.outcome is Outcome.PASSED and same
 
 
 def shares(rows: Sequence[MetricVerdict], metric: Metric) -> tuple[str, str]:
@@ -147,7 +100,7 @@ def step_cells(verdict: Verdict) -> tuple[str, str, str, str]:
     step = verdict.of(Metric.STEP_MS)
     if step is None or step.now is None:
         return "", "", "", runs
-    return numbers.value(step.metric, step.now), change_cell(step), _budget(step), runs
+    return numbers.value(step.metric, step.now), change_cell(step), budget_cell(step), runs
 
 
 def verdict_parts(verdict: Verdict) -> dict[str, Sequence[str]]:

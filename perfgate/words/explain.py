@@ -42,10 +42,10 @@ _UNLIKE: Final[Rows] = {
 _RANKS: Final[Rows] = {
     "ranks": (
         "{processes} processes took the steps, and each value is the worst of theirs, of NCCL the "
-        "least: {values:list,}"
+        "least{apart}"
     ),
     "ranks-apart": "{metric} {least:ms} ms ({low}) to {most:ms} ({high})",
-    "ranks-together": "{metric} {least:ms} to {most:ms} ms",
+    "apart": "; they lie apart in {values:list,}",
     "rank-late": (
         "{rank} is late: the others wait {waited_ms:ms} ms a step for it in NCCL kernels that "
         "nothing hides"

@@ -4,28 +4,21 @@ no complaint."""
 from __future__ import annotations
 
 import json
-import lzma
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from support import gates, pages, records
+from support import pages
 
-from perfgate.bless.merge import merge, merged_page
-from perfgate.metrics.stepview import step_view, typical_step
-from perfgate.model.metric import Metric
-from perfgate.model.note import quoted
 from perfgate.model.outcome import Outcome
-from perfgate.model.pagedata import Bar, Lane, PageData, PageWorkload, StepView
-from perfgate.profilers.nsys.export.timeline import read_timeline
+from perfgate.model.pagedata import PageData
 from perfgate.render.html import page_html
 
 if TYPE_CHECKING:
     from support.chromium import Browser, Tab
 
-RECORDED: Final = Path(__file__).parents[1] / "golden" / "data" / "mlp-h200-nsys2024.2.3.sqlite.xz"
 TIMELINE: Final = "#w-transformer figure[data-plot=timeline]"
 SEEN: Final = "e => e.checkVisibility() && e.getClientRects().length > 0"
 """Whether an element is drawn."""
@@ -149,57 +142,7 @@ def test_plots_are_drawn_when_they_come_into_view(tab: Tab, outcomes: str) -> No
     assert tab.asked_for() == {outcomes}
 
 
-def test_step_of_a_recorded_capture_is_drawn_whole(tab: Tab, write: Write, tmp_path: Path) -> None:
-    capture = tmp_path / "mlp.sqlite"
-    capture.write_bytes(lzma.decompress(RECORDED.read_bytes()))
-    timeline = read_timeline(capture)
-    place = typical_step(timeline, step="step", is_pattern=False, warmup=0, steps=None)
-    view = step_view(
-        place,
-        label=quoted("step 5"),
-        source="mlp.sqlite",
-    )
-    plain = pages.whole()
-    tab.open(
-        write(pages.page(plain.model_copy(update={"baseline_step": view, "candidate_step": view})))
-    )
-    show(tab, TIMELINE)
-    widths = tab.value(
-        f"[...document.querySelectorAll('{TIMELINE} .trace.bars')].map(trace =>"
-        " [...trace.querySelectorAll('path')].map(path => path.getBoundingClientRect().width))"
-    )
-    assert [len(lane) for lane in widths] == [len(lane.bars) for lane in view.lanes] * 2
-    # Memsets last a few microseconds of ten thousand: each is seen all the same.
-    assert min(width for lane in widths for width in lane) >= 1
-    drawn = tab.value(
-        f"document.querySelector('{TIMELINE} .canvas').data.map(t => t.x.reduce((a, b) => a + "
-        f"b, 0))"
-    )
-    factor = 1000.0 if view.length_us >= 1000 else 1.0
-    for ms, lane in zip(drawn, [*view.lanes, *view.lanes], strict=True):
-        assert ms == pytest.approx(sum(bar.length_us for bar in lane.bars) / factor, rel=1e-4)
-
-
 # The timeline is moved
-
-
-def test_zoom_and_pan_change_the_axis(drawn: Tab) -> None:
-    tab = drawn
-    low, high = span(tab)
-    assert (low, high) == pytest.approx((0, 12.4 * 1.005))
-    press(tab, TIMELINE, "Zoom in")
-    assert until_span(tab, lambda a, b: b - a < 0.6 * high) == pytest.approx(
-        (high / 4, 3 * high / 4)
-    )
-    press(tab, TIMELINE, "Later")
-    assert until_span(tab, lambda a, _: a > 0.4 * high) == pytest.approx((high / 2, high))
-    press(tab, TIMELINE, "Later")  # there is nothing after the step
-    press(tab, TIMELINE, "Zoom out")
-    assert until_span(tab, lambda a, b: b - a > 0.9 * high) == pytest.approx((0, high))
-    press(tab, TIMELINE, "Zoom in")
-    until_span(tab, lambda a, b: b - a < 0.6 * high)
-    press(tab, TIMELINE, "Whole step")
-    until_span(tab, lambda a, b: b - a > 0.9 * high)
 
 
 def test_mouse_pans_by_dragging_and_zooms_by_the_wheel_with_control(drawn: Tab) -> None:
@@ -330,43 +273,6 @@ def test_link_to_a_workload_opens_it(tab: Tab, outcomes: str) -> None:
         "document.querySelector('#w-resnet18_input-pinned').getBoundingClientRect().top"
     )
     assert -5 <= top < 800
-
-
-# Of several gates
-
-
-def merged() -> PageData:
-    """A page of one workload on two kinds of GPU, and of a gate that knew less of its own."""
-    first = gates.gate("h200", gates.judged("transformer", Outcome.REGRESSED), gates.judged("mlp"))
-    second = gates.gate("h100", gates.judged("transformer"), on=gates.H100)
-    both = [gates.found(first, page=gates.rich(first)), gates.found(second)]
-    return merged_page(merge(both, at=records.NOON), both)
-
-
-def test_a_workload_of_two_gpus_has_two_sections_that_are_drawn(tab: Tab, write: Write) -> None:
-    tab.open(write(merged()))
-    assert tab.value(
-        "[...document.querySelectorAll('table.overview tbody a')].map(a => a.textContent)"
-    ) == [
-        "transformer on NVIDIA H200",
-        "mlp on NVIDIA H200",
-        "transformer on NVIDIA H100 80GB HBM3",
-    ]
-    assert tab.value(
-        "[...document.querySelectorAll('table.gates tbody tr')].map(r => r.cells[3].textContent)"
-    ) == [
-        "shut",
-        "open",
-    ]
-    tab.value("document.querySelectorAll('details.workload').forEach(d => { d.open = true; })")
-    for gpu, plots in (
-        ("H200", ("intervals", "runs", "timeline", "history")),
-        ("H100-80GB-HBM3", ("intervals", "runs")),
-    ):
-        for plot in plots:
-            show(tab, f"#w-transformer-on-NVIDIA-{gpu} figure[data-plot={plot}]")
-    section = tab.value("document.querySelector('#w-transformer-on-NVIDIA-H200').textContent")
-    assert "perfgate explain transformer" in section  # the command has the workload's own name
 
 
 # The keyboard
@@ -532,39 +438,8 @@ HOSTILE: Final = (
 )
 
 
-def hostile(text: str) -> PageWorkload:
-    plain = pages.whole(outcome=Outcome.INCONCLUSIVE)
-    bars = (
-        Bar(start_us=0, length_us=900, name=text),
-        Bar(start_us=900, length_us=50, name=text, count=4, busy_us=40),
-    )
-    lanes = (Lane(title=text, kind="range", bars=bars), Lane(title=text, kind="idle", bars=bars))
-    view = StepView(
-        label=quoted(text), length_us=1000, lanes=lanes, operations=8, drawn=4, source=text
-    )
-    verdict = plain.verdict.model_copy(
-        update={
-            "workload": text,
-            "why": quoted(text),
-            "next": quoted(text),
-            "where_notes": {Metric.GAP_MS: quoted(text)},
-            "notes": (quoted(text),),
-        }
-    )
-    return plain.model_copy(
-        update={
-            "verdict": verdict,
-            "baseline_step": view,
-            "candidate_step": view,
-            "history": tuple(
-                point.model_copy(update={"reason": text, "by": text}) for point in plain.history
-            ),
-        }
-    )
-
-
 def test_hostile_names_do_nothing_and_can_be_read(tab: Tab, write: Write) -> None:
-    tab.open(write(pages.page(*(hostile(text) for text in HOSTILE))))
+    tab.open(write(pages.page(*(pages.named(text) for text in HOSTILE))))
     identities = tab.value("[...document.querySelectorAll('details.workload')].map(d => d.id)")
     assert len(identities) == len(HOSTILE)
     for identity, text in zip(identities, HOSTILE, strict=True):
@@ -639,37 +514,6 @@ def test_page_without_numbers_works(tab: Tab, write: Write, data: PageData) -> N
         tab.click("#search")
         tab.type("nothing")
         assert tab.value("document.querySelector('#w-hung').hidden")
-
-
-def test_shut_gate_without_a_baseline_is_drawn(tab: Tab, write: Write) -> None:
-    rows = tuple(
-        row.model_copy(
-            update={
-                "outcome": None,
-                "baseline": None,
-                "change": None,
-                "low": None,
-                "high": None,
-                "budget": None,
-            }
-        )
-        for row in pages.rows(Outcome.PASSED)
-    )
-    verdict = records.verdict(Outcome.NO_BASELINE, name="first", metrics=rows, blessed=0)
-    workload = PageWorkload(
-        verdict=verdict,
-        opens_gate=False,
-        candidate=pages.side("this gate", (12.3,)),
-        candidate_step=pages.step("step 2"),
-    )
-    tab.open(write(pages.page(workload)))
-    assert tab.value("document.querySelectorAll('figure').length") == 2
-    show(tab, "#w-first figure[data-plot=runs]")
-    show(tab, "#w-first figure[data-plot=timeline]")
-    assert (
-        tab.value("document.querySelectorAll('#w-first [data-plot=timeline] .trace.bars').length")
-        == 6
-    )
 
 
 LOADS_WITHIN_S: Final = 2.0

@@ -262,6 +262,54 @@ def whole(
     )
 
 
+def named(text: str) -> PageWorkload:
+    """Build a workload in which all that comes from elsewhere is this text."""
+    plain, said = whole(), quoted(text)
+    bars = (
+        Bar(start_us=0, length_us=900, name=text),
+        Bar(start_us=900, length_us=50, name=text, count=4, busy_us=40),
+    )
+    lanes = (Lane(title=text, kind="range", bars=bars), Lane(title=text, kind="idle", bars=bars))
+    view = StepView(label=said, length_us=1000, lanes=lanes, operations=8, drawn=4, source=text)
+    parts = [
+        one.model_copy(
+            update={
+                "parts": tuple(
+                    part.model_copy(update={"name": text, "notes": (said,)}) for part in one.parts
+                )
+            }
+        )
+        for one in plain.verdict.attributions
+    ]
+    verdict = plain.verdict.model_copy(
+        update={
+            "workload": text,
+            "why": said,
+            "next": said,
+            "where_notes": {Metric.GAP_MS: said},
+            "rank_notes": (said,),
+            "notes": (said,),
+            "ab_run": ABRun(revision=text, commit=text, pairs=3, screen_runs=0),
+            "attributions": tuple(parts),
+        }
+    )
+    assert plain.candidate is not None
+    return plain.model_copy(
+        update={
+            "verdict": verdict,
+            "candidate": plain.candidate.model_copy(update={"label": said}),
+            "baseline_step": view,
+            "candidate_step": view,
+            "history": tuple(
+                point.model_copy(update={"reason": text, "by": text}) for point in plain.history
+            ),
+            "commands": (),
+            "baseline_file": text,
+            "files": text,
+        }
+    )
+
+
 def unmeasured(name: str = "hung") -> PageWorkload:
     """Build a workload without a number."""
     reason = "It did not end in 600 s. Its output ended:\nstep 3\n\tloss <nan> & more"

@@ -20,7 +20,7 @@ from perfgate.model.outcome import Outcome
 from perfgate.model.pagedata import PageWorkload, StepView
 from perfgate.model.verdict import Dropped
 from perfgate.render.records import moment
-from perfgate.render.verdict import shown_metrics, unit_of
+from perfgate.render.verdict import budget_cell, change_cell, shown_metrics
 from perfgate.words.escape import one_line
 
 LONGEST: Final = 240
@@ -104,13 +104,13 @@ def intervals(workload: PageWorkload) -> list[dict[str, Any]]:
     """Return change and interval of each time metric that has a budget, in % or pp."""
     return [
         {
-            "name": f"{one.row.metric} ({unit_of(one.row)})",
-            "text": f"{one.change}, budget {one.budget}, {one.row.outcome or 'shown only'}",
-            "outcome": one.row.outcome or "",
-            **{name: 100 * getattr(one.row, name) for name in ("change", "low", "high", "budget")},
+            "name": f"{row.metric} ({row.unit})",
+            "text": f"{change_cell(row)}, budget {budget_cell(row)}, {row.outcome or 'shown only'}",
+            "outcome": row.outcome or "",
+            **{name: 100 * getattr(row, name) for name in ("change", "low", "high", "budget")},
         }
-        for one in shown_metrics(workload.verdict)
-        if None not in (one.row.change, one.row.low, one.row.high, one.row.budget)
+        for row in shown_metrics(workload.verdict)
+        if None not in (row.change, row.low, row.high, row.budget)
     ]
 
 

@@ -24,7 +24,6 @@ from perfgate.bless.calibrate import (
 )
 from perfgate.bless.repeats import repeats, why_no_repeat
 from perfgate.judge.compare import FLOOR_SD
-from perfgate.judge.looks import AB_PLAN, STORED_PLAN, Plan
 from perfgate.model.baseline import Baseline, Result, Spread, code_digest, code_files
 from perfgate.model.errors import CalibrationRefused
 from perfgate.model.history import Calibration
@@ -209,10 +208,9 @@ def test_results_of_something_else_are_no_repeats(result: Result, why: str) -> N
 def calibrated(
     baseline: Baseline,
     *results: Result,
-    plan: Plan = STORED_PLAN,
     budgets: Mapping[Metric, float] | None = None,
 ) -> Calibration:
-    return calibrate(baseline, results, plan, budgets=budgets or {}, at=LATER)
+    return calibrate(baseline, results, budgets=budgets or {}, at=LATER)
 
 
 def spread(baseline: Baseline, *results: Result, metric: Metric = Metric.STEP_MS) -> Spread:
@@ -265,14 +263,11 @@ def test_an_outlier_is_set_aside_and_reported() -> None:
     }
 
 
-def test_a_budget_is_held_against_what_runs_and_an_ab_run_can_show() -> None:
+def test_a_budget_is_held_against_what_runs_can_show() -> None:
     budgets = {Metric.STEP_MS: 0.03}
     found = calibrated(blessed(), later(30), budgets=budgets)
     stored = found.times[0]
     assert stored.budget == 0.03
-    ab_run = calibrated(blessed(), later(30), budgets=budgets, plan=AB_PLAN).times[0]
-    assert ab_run.smallest == stored.smallest == stored.in_the_end
-    assert ab_run.in_the_end == 0.03
 
 
 def codes(baseline: Baseline, *results: Result) -> list[str]:

@@ -21,7 +21,6 @@ from perfgate.model.sample import (
     OTHER_RANGES,
     OTHER_SYNCS,
     Breakdown,
-    CopySample,
     DeviceSample,
     KernelSample,
     RangeSample,
@@ -43,12 +42,9 @@ def run(
     *,
     ranges: tuple[RangeSample, ...] = (),
     kernels: tuple[KernelSample, ...] = (),
-    copies: tuple[CopySample, ...] = (),
     syncs: tuple[SyncSample, ...] = (),
 ) -> Run:
-    made = records.process(ranges=ranges, kernels=kernels).model_copy(
-        update={"copies": copies, "syncs": syncs}
-    )
+    made = records.process(ranges=ranges, kernels=kernels).model_copy(update={"syncs": syncs})
     return records.run(processes=[made])
 
 
@@ -59,17 +55,11 @@ def test_it_is_the_mean_over_the_runs_and_what_a_run_lacks_is_none_there() -> No
             KernelSample(name="k", count=2, gpu_ms=1.0),
             KernelSample(name="once", count=1, gpu_ms=0.5),
         ),
-        copies=(
-            CopySample(direction="Host-to-Device", host="pinned", count=2, bytes=8.0, gpu_ms=0.1),
-        ),
         syncs=(SyncSample(call="cudaStreamSynchronize", range="a", count=1, cpu_ms=2.0),),
     )
     second = run(
         ranges=(under("a", {GAP: 3.0}, count=3.0),),
         kernels=(KernelSample(name="k", count=2, gpu_ms=2.0),),
-        copies=(
-            CopySample(direction="Host-to-Device", host="pageable", count=2, bytes=8.0, gpu_ms=0.3),
-        ),
     )
     found = breakdown_of([first, second])
     assert isinstance(found, RunBreakdown)
@@ -78,12 +68,6 @@ def test_it_is_the_mean_over_the_runs_and_what_a_run_lacks_is_none_there() -> No
         kernels=(
             KernelSample(name="k", count=2, gpu_ms=1.5),
             KernelSample(name="once", count=0.5, gpu_ms=0.25),
-        ),
-        copies=(
-            CopySample(direction="Host-to-Device", host="pinned", count=1, bytes=4.0, gpu_ms=0.05),
-            CopySample(
-                direction="Host-to-Device", host="pageable", count=1, bytes=4.0, gpu_ms=0.15
-            ),
         ),
         syncs=(SyncSample(call="cudaStreamSynchronize", range="a", count=0.5, cpu_ms=1.0),),
     )
@@ -103,47 +87,31 @@ def test_a_run_far_from_the_others_moves_nothing_as_in_the_metrics() -> None:
 
 
 def test_a_baseline_keeps_the_largest_rows_and_the_sum_of_the_others() -> None:
-    whole = breakdown_of(
-        [
-            run(
-                ranges=(
-                    *(under(f"r{n}", {GAP: float(n)}, cpu_ms=float(n)) for n in range(60)),
-                    under(OTHER_RANGES, {GAP: 100.0}, cpu_ms=100.0),
-                ),
-                kernels=(
-                    *(KernelSample(name=f"{LONG}{n}", count=1, gpu_ms=float(n)) for n in range(60)),
-                    KernelSample(name=OTHER_KERNELS, count=7, gpu_ms=100.0),
-                    KernelSample(name="ncclDevKernel", count=1, gpu_ms=0.1, kind="nccl"),
-                    KernelSample(name="CUDA memset", count=1, gpu_ms=0.1, kind="memory"),
-                ),
-                syncs=tuple(
-                    SyncSample(call=f"c{n}", range="a", count=float(n), cpu_ms=1.0)
-                    for n in range(20)
-                ),
-            )
-        ]
+    sizes = [float(n) for n in range(60)]
+    whole = Breakdown(
+        ranges=(
+            *(under(f"r{n:g}", {GAP: n}, cpu_ms=n) for n in sizes),
+            under(OTHER_RANGES, {GAP: 100.0}, cpu_ms=100.0),
+        ),
+        kernels=(
+            *(KernelSample(name=f"{LONG}{n:g}", count=1, gpu_ms=n) for n in sizes),
+            KernelSample(name=OTHER_KERNELS, count=7, gpu_ms=100.0),
+            KernelSample(name="ncclDevKernel", count=1, gpu_ms=0.1, kind="nccl"),
+        ),
+        syncs=tuple(SyncSample(call=f"c{n:g}", range="a", count=n, cpu_ms=1.0) for n in sizes),
     )
     small = kept(whole)
-    assert [row.name for row in small.ranges] == [
-        *(f"r{n}" for n in range(59, 59 - MOST_RANGES_KEPT, -1)),
-        OTHER_RANGES,
-    ]
-    assert sum(row.values[GAP] for row in small.ranges) == sum(
-        row.values[GAP] for row in whole.ranges
-    )
-    largest = [key(f"{LONG}{n}") for n in range(59, 59 - MOST_KERNELS_KEPT, -1)]
-    assert [row.name for row in small.kernels] == [
-        *largest,
-        OTHER_KERNELS,
-        "ncclDevKernel",
-        "CUDA memset",
-    ]
-    assert sum(row.gpu_ms for row in small.kernels) == sum(row.gpu_ms for row in whole.kernels)
-    assert sum(row.count for row in small.kernels) == sum(row.count for row in whole.kernels)
-    assert [row.call for row in small.syncs] == [
-        *(f"c{n}" for n in range(19, 19 - MOST_KEPT, -1)),
-        OTHER_SYNCS,
-    ]
+
+    def largest(text: str, most: int) -> list[str]:
+        return [f"{text}{n}" for n in range(59, 59 - most, -1)]
+
+    kernels = [key(name) for name in largest(LONG, MOST_KERNELS_KEPT)]
+    assert [row.name for row in small.ranges] == [*largest("r", MOST_RANGES_KEPT), OTHER_RANGES]
+    assert [row.name for row in small.kernels] == [*kernels, OTHER_KERNELS, "ncclDevKernel"]
+    assert [row.call for row in small.syncs] == [*largest("c", MOST_KEPT), OTHER_SYNCS]
+    for side in (small, whole):
+        assert sum(row.values[GAP] for row in side.ranges) == sum(sizes) + 100
+        assert sum(row.gpu_ms for row in side.kernels) == sum(sizes) + 100.1
     assert kept(small) == small
 
 
@@ -159,20 +127,16 @@ def of_ranks(*ranks: tuple[float, float], gpus: tuple[int, ...] = (0,)) -> RunBr
     return found
 
 
-def test_of_several_processes_it_says_which_one_it_is_of_and_what_that_measured() -> None:
+def test_of_several_processes_it_says_which_one_it_is_of_and_what_each_measured() -> None:
     found = of_ranks((10.0, 6.0), (10.1, 1.0))
     assert (found.of, found.own, found.gpus) == ("rank 1", {Metric.STEP_MS: 10.1, GAP: 1.0}, 1)
+    assert [(one.of, one.own[GAP], one.each) for one in found.each] == [
+        ("rank 0", 6.0, ()),
+        ("rank 1", 1.0, ()),
+    ]
+    assert type(kept(found)) is Breakdown
     alone = of_ranks((10.0, 6.0), gpus=(0, 1))
     assert (alone.of, alone.own, alone.gpus) == ("", {Metric.STEP_MS: 10.0, GAP: 6.0}, 2)
-
-
-def test_a_gpu_whose_idle_time_does_not_count_is_none_of_those_that_waiting_is_a_mean_of() -> None:
-    """One operation in a window on another GPU: its devices are two, and waiting is that of the
-    first alone."""
-    devices = [DeviceSample(device=0, values={GAP: 6.0}), DeviceSample(device=1)]
-    found = breakdown_of([records.run(processes=[records.process(devices=devices)])])
-    assert isinstance(found, RunBreakdown)
-    assert found.gpus == 1
 
 
 def test_ranks_that_take_as_long_are_reported_by_the_lowest_of_them_but_for_a_microsecond() -> None:
@@ -182,17 +146,6 @@ def test_ranks_that_take_as_long_are_reported_by_the_lowest_of_them_but_for_a_mi
         == "rank 0"
     )
     assert of_ranks((13.687, 6.0), (13.72, 1.0)).of == "rank 1"
-
-
-def test_of_several_processes_all_are_reported() -> None:
-    found = of_ranks((10.0, 6.0), (10.1, 1.0))
-    assert [(one.of, one.own[GAP], one.each) for one in found.each] == [
-        ("rank 0", 6.0, ()),
-        ("rank 1", 1.0, ()),
-    ]
-    assert found.model_copy(update={"each": (), "place": 0}) == found.each[found.place]
-    assert of_ranks((10.0, 6.0)).each == ()
-    assert type(kept(found)) is Breakdown
 
 
 def test_runs_whose_ranks_are_slower_by_turns_are_all_named_by_the_same_rank() -> None:
@@ -211,18 +164,10 @@ def test_runs_whose_ranks_are_slower_by_turns_are_all_named_by_the_same_rank() -
 
 
 def test_of_runs_that_are_not_alike_it_says_no_more_than_it_knows() -> None:
-    ranks = [
-        records.process(
-            {Metric.STEP_MS: 9.0 + (n == late), GAP: gap},
-            rank=n,
-            devices=[DeviceSample(device=0)] * late,
-        )
-        for late, gap in ((0, 1.0), (1, 3.0))
-        for n in range(2)
-    ]
+    two = [records.process({Metric.STEP_MS: 9.0}, rank=n) for n in range(2)]
     found = breakdown_of(
-        [records.run(processes=ranks[:2]), records.run(processes=[*ranks[2:], records.process()])]
+        [records.run(processes=two), records.run(processes=[*two, records.process(rank=2)])]
     )
     assert isinstance(found, RunBreakdown)
-    assert (found.of, found.gpus, found.each) == ("one process", 0, ())
+    assert (found.of, found.each) == ("one process", ())
     assert breakdown_of([records.run(processes=[])] * 2) == breakdown_of([]) == Breakdown()

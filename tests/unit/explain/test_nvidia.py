@@ -71,10 +71,6 @@ def test_of_several_processes_the_mean_is_reported() -> None:
     assert (row.now.count, row.now.ms, row.now.steps) == (1.0, 4.0 / 3, 20)
 
 
-def test_nothing_found_is_no_row() -> None:
-    assert rule_changes(placing(()), Placing(processes=())).rows == ()
-
-
 FILL = "void at::native::fill<(int)4, at::native::Fill<float>>(int, T2)"
 
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 import pytest
 from support import records
+from syrupy.assertion import SnapshotAssertion
 
 from perfgate.explain.breakdown import leading
 from perfgate.explain.ranks import label, rank_notes, straggler
 from perfgate.model.metric import Metric
-from perfgate.model.note import Note
 from perfgate.model.sample import (
     WHOLE_GRAPHS,
     DeviceSample,
@@ -19,6 +19,7 @@ from perfgate.model.sample import (
     RangeSample,
     Run,
 )
+from perfgate.words import say
 
 STEP, GAP, KERNEL = Metric.STEP_MS, Metric.GAP_MS, Metric.KERNEL_MS
 NCCL, EXPOSED = Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS
@@ -59,63 +60,24 @@ LATE = rank(
 )
 
 
-def late(*runs: Run) -> Note:
-    (_, found) = rank_notes(runs)
-    return found
+# As recorded on two H200s, with 5 ms of sleep under "get batch" on rank 1: its GPU idles more under
+# all that follows.
+QUICK = {"step": (33.4, {GAP: 0.1}), "get batch": (0.2, {GAP: 0.0}), "read": (0.1, {GAP: 0.0})}
+SLOW = {"step": (38.2, {GAP: 16.9}), "get batch": (5.2, {GAP: 0.3}), "read": (5.1, {})}
+LONG_KERNELS = {"data": (1.0, {GAP: 0.1}), "backward": (9.0, {KERNEL: 24.0})}
+
+CASES = {
+    "its host": (FIRST, LATE),
+    "the innermost range": (rank(0, FIRST.values, QUICK), rank(1, LATE.values, SLOW)),
+    "its kernels": (FIRST, rank(1, {**LATE.values, KERNEL: 24.0, GAP: 0.1}, LONG_KERNELS)),
+    "no reason that is known": (FIRST, rank(1, {**FIRST.values, EXPOSED: 4.6, NCCL: 5.6})),
+    "not late": (FIRST, rank(1, {**LATE.values, EXPOSED: 15.6})),
+}
 
 
-def named(found: Note) -> tuple[str, dict[object, object]]:
-    """Where a late rank does more, and how much more under which ranges."""
-    where = found.fields["where"]
-    assert isinstance(where, Note)
-    ranges = where.fields["ranges"]
-    assert isinstance(ranges, tuple)
-    fields = [one.fields for one in ranges if isinstance(one, Note)]
-    return where.code, {of["range"]: pytest.approx(of["ms"]) for of in fields}
-
-
-def test_how_far_ranks_lie_apart_is_noted_with_those_that_do() -> None:
-    spread = rank_notes([run(FIRST, LATE)])[0]
-    assert (spread.code, spread.fields["processes"]) == ("ranks", 2)
-    values = spread.fields["values"]
-    assert isinstance(values, tuple)
-    step, _, gap, *_ = (one for one in values if isinstance(one, Note))
-    assert (step.code, step.fields["least"], step.fields["most"]) == ("ranks-together", 30.0, 30.1)
-    assert (gap.code, gap.fields["low"], gap.fields["high"]) == ("ranks-apart", "rank 0", "rank 1")
-
-
-def test_the_rank_that_spends_least_in_nccl_is_waited_for_and_its_host_says_why() -> None:
-    found = late(run(FIRST, LATE))
-    assert (found.code, found.fields["rank"]) == ("rank-late-by", "rank 1")
-    assert found.fields["waited_ms"] == pytest.approx(12.0)
-    assert found.fields["metric"] == GAP
-    assert found.fields["more_ms"] == pytest.approx(5.1)
-    assert named(found) == ("late-on-host", {"data": 5.0})
-
-
-def test_of_ranges_that_are_longer_by_about_as_much_the_innermost_is_named() -> None:
-    # As recorded on two H200s, with 5 ms of sleep under "get batch" on rank 1: its GPU idles more
-    # under all that follows.
-    own = {"step": (33.4, {GAP: 0.1}), "get batch": (0.2, {GAP: 0.0}), "read": (0.1, {GAP: 0.0})}
-    slow = {"step": (38.2, {GAP: 16.9}), "get batch": (5.2, {GAP: 0.3}), "read": (5.1, {})}
-    found = late(run(rank(0, FIRST.values, own), rank(1, LATE.values, slow)))
-    assert named(found) == ("late-on-host", {"read": 5.0})
-
-
-def test_a_straggler_by_its_kernels_is_named_with_the_range_that_holds_them() -> None:
-    slow = rank(
-        1,
-        {**LATE.values, KERNEL: 24.0, GAP: 0.1},
-        {"data": (1.0, {GAP: 0.1}), "backward": (9.0, {KERNEL: 24.0})},
-    )
-    found = late(run(FIRST, slow))
-    assert found.fields["metric"] == KERNEL
-    assert named(found) == ("late-under", {"backward": 11.3})
-
-
-def test_a_straggler_of_which_nothing_is_more_is_late_for_no_reason_that_is_known() -> None:
-    slow = rank(1, {**FIRST.values, EXPOSED: 4.6, NCCL: 5.6})
-    assert late(run(FIRST, slow)).code == "rank-late"
+def test_how_far_ranks_lie_apart_and_which_is_late_why(snapshot: SnapshotAssertion) -> None:
+    said = {name: list(map(say.fact, rank_notes([run(*ranks)]))) for name, ranks in CASES.items()}
+    assert said == snapshot
 
 
 def test_what_ranks_wait_is_the_median_over_runs_and_over_the_others() -> None:

@@ -84,11 +84,9 @@ UNDER_LOG = made(M.D2H_COPIES, part("log", 1, M.D2H_COPIES))
 
 CASES = {
     "step and count": ([STEP, COPIES], [UNDER_LOG]),
-    "step alone": ([STEP], []),
     "step of kernels": ([STEP], [made(M.STEP_MS, part("fwd\n d", 2.2, M.KERNEL_MS))]),
     "step of a range": ([STEP], [made(M.STEP_MS, part("data", 2.2, M.STEP_MS))]),
     "outside any range": ([STEP], [made(M.STEP_MS, part("(no range)", 2.2, M.GAP_MS))]),
-    "no part": ([STEP], [made(M.STEP_MS)]),
     "too small a part": ([STEP], [made(M.STEP_MS, part("a", 0.3, M.GAP_MS))]),
     "two times": (
         [

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from support.breakdowns import BY_NODE, EAGER, WHOLE, launching, under
+from support.breakdowns import BY_NODE, EAGER, WHOLE, under
 
 from perfgate.explain.sides import differences
-from perfgate.explain.traces import graphs_unlike, lacking, traced_unlike
+from perfgate.explain.traces import lacking, traced_unlike
 from perfgate.metrics.tally import GRAPH_WORDS
 from perfgate.model.comparison import Side
 from perfgate.model.metric import Metric
@@ -26,14 +26,6 @@ def side(breakdown: Breakdown, values: Mapping[Metric, float] = VALUES) -> Side:
 
 def test_the_row_of_whole_graphs_is_called_as_the_metrics_call_it() -> None:
     assert WHOLE_GRAPHS == GRAPH_WORDS
-
-
-def test_whole_graphs_hide_what_the_other_side_names() -> None:
-    mixed = launching({"gemm": 8, "add": 92}, launches=5, graphs=1)
-    for other in (EAGER, BY_NODE, mixed):
-        assert graphs_unlike(WHOLE, other)
-        assert graphs_unlike(other, WHOLE)
-        assert not graphs_unlike(other, EAGER)
 
 
 BARE = side(Breakdown(), {M.STEP_MS: 2.2})
@@ -62,11 +54,10 @@ def test_what_a_side_lacks_is_said_where_the_other_has_it(
     assert found == (note("traced-unlike", Severity.WARN, sides=sides) if lacks else None)
 
 
-@pytest.mark.parametrize("other", [BY_NODE, EAGER])
-def test_what_whole_graphs_hide_is_not_said_to_differ(other: Breakdown) -> None:
+def test_what_whole_graphs_hide_is_not_said_to_differ() -> None:
     # One copy is in the graph: of the whole one it is not counted.
     whole = side(WHOLE, {**VALUES, M.H2D_COPIES: 2.0, M.LAUNCHES: 6.0})
-    rows = {row.metric: row for row in differences(side(other), whole)}
+    rows = {row.metric: row for row in differences(side(BY_NODE), whole)}
     assert (rows[M.STEP_MS].change, rows[M.LAUNCHES].change) == (0.0, 0.2)
     hidden = rows[M.H2D_COPIES]
     assert hidden.note is not None

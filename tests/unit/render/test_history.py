@@ -5,12 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from rich.cells import cell_len
 from support import records
 from syrupy.assertion import SnapshotAssertion
 
 from perfgate.model.history import BlessedVersion, History, MachineHistory
-from perfgate.model.metric import METRICS, Metric
+from perfgate.model.metric import Metric
 from perfgate.model.note import note
 from perfgate.render.history import history_json, history_text
 from perfgate.render.page import Page
@@ -53,15 +52,6 @@ def history(*versions: BlessedVersion, metric: Metric = Metric.STEP_MS) -> Histo
 @pytest.mark.parametrize("width", [80, 200])
 def test_everything(width: int, snapshot: SnapshotAssertion) -> None:
     assert history_text(Page(width=width, colour=False), history(*VERSIONS)) == snapshot
-
-
-@pytest.mark.parametrize("metric", list(METRICS))
-def test_no_line_is_wider_than_the_screen(metric: Metric) -> None:
-    large = {"values": dict.fromkeys(METRICS, 12345.678), "change": 9.87, "since_anchor": -0.5}
-    long = {"by": "Maximilian-Alexander von und zu Hohenheim", "reason": "word " * 40}
-    versions = [one.model_copy(update=large | long) for one in VERSIONS]
-    text = history_text(Page(width=100, colour=False), history(*versions, metric=metric))
-    assert [line for line in text.splitlines() if cell_len(line) > 100] == []
 
 
 def test_hostile_text_is_escaped() -> None:

@@ -41,8 +41,3 @@ def test_properties_say_outcome_and_every_known_number() -> None:
         ("perfgate.syncs.now", "2.0"),
         ("perfgate.step_ms.where", 'under "loss"'),
     ]
-
-
-def test_control_characters_do_not_reach_the_xml() -> None:
-    pairs = dict(properties(records.verdict(reason="a\x00b\x1b[31m", metrics=[])))
-    assert pairs["perfgate.reason"] == "a\\x00b\\x1b[31m"

@@ -68,7 +68,3 @@ def test_kernels_are_shown_before_and_now_or_why_not(snapshot: SnapshotAssertion
         KernelProbe(moved=hostile, no_before=gone, no_now=note("kernel-not-seen")),
     )
     assert text == snapshot
-
-
-def test_no_kernel_that_moved_is_said(snapshot: SnapshotAssertion) -> None:
-    assert shown() == snapshot

@@ -17,7 +17,7 @@ def test_prose_is_wrapped_under_its_label_and_a_number_stays_with_its_unit() -> 
 
 def test_a_label_of_any_length_stands_apart_from_what_it_is_of() -> None:
     shown = page()
-    shown.facts((f"GPU {'5' * 36}", "NVIDIA H200"))
+    shown.facts(f"GPU {'5' * 36}", ["NVIDIA H200"])
     assert shown.text == f"  GPU {'5' * 36} NVIDIA H200\n"
 
 

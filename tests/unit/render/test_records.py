@@ -12,7 +12,7 @@ from perfgate.explain.sides import differences, side_of_result, side_of_samples
 from perfgate.model.baseline import Anchor, Baseline, Blessing, Spread, code_digest
 from perfgate.model.comparison import ComparedSides, Side
 from perfgate.model.metric import Metric
-from perfgate.model.note import note, quoted
+from perfgate.model.note import quoted
 from perfgate.model.settings import Settings
 from perfgate.render.page import Page
 from perfgate.render.records import baseline_text, bless_text, comparison_text, unlike
@@ -107,35 +107,6 @@ def test_baseline_and_result_of_unlike_machines_are_compared_with_a_warning() ->
     assert unlike(a, b) == [
         f"GPU of {PATH}: NVIDIA H200; of kept: 2 x NVIDIA H100",
         f"nsys of {PATH}: 2024.2.3; of kept: 2025.1.1",
-    ]
-
-
-def test_comparison_says_what_a_side_lacks_and_what_cannot_be_compared(
-    snapshot: SnapshotAssertion,
-) -> None:
-    absent = {Metric.SYNCS: "no CUDA calls were recorded"}
-    values = dict(records.VALUES)
-    del values[Metric.SYNCS]
-    a = side_of_samples("a.sqlite", [records.process(values, absent=absent)])
-    b = side_of_samples("b.sqlite", [records.process()])
-    step, *others = differences(a, b)
-    apart = {"now": 13.0, "change": None, "note": note("not-comparable")}
-    rows = (step.model_copy(update=apart), *others)
-    found = ComparedSides(a=a, b=b, rows=rows, warnings=(quoted("a was traced unlike b"),))
-    page = Page(width=80, colour=False)
-    assert comparison_text(page, found) == snapshot
-
-
-def test_windows_without_steps_differ_in_ms_and_not_in_points_of_a_step() -> None:
-    a, b = (
-        side_of_samples(name, [records.process({Metric.GAP_MS: gap, Metric.H2D_MS: 8.4})])
-        for name, gap in (("a", 54.5), ("b", 74.5))
-    )
-    found = ComparedSides(a=a, b=b, rows=differences(a, b))
-    shown = comparison_text(Page(width=80, colour=False), found)
-    assert [line.split() for line in shown.splitlines()[-2:]] == [
-        ["gap_ms", "54.50", "74.50", "+20.00", "ms"],
-        ["h2d_ms", "8.400", "8.400", "0", "%"],
     ]
 
 

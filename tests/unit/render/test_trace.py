@@ -29,7 +29,7 @@ def overlapping(slices: list[Slice]) -> list[tuple[Slice, Slice]]:
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 10)), max_size=40))
 def test_slices_of_a_lane_nest_or_follow_each_other(times: list[tuple[int, int]]) -> None:
-    slices = [Slice("track", start, length, "k", {}) for start, length in times]
+    slices = [Slice("track", start, length, "k") for start, length in times]
     lanes = _without_overlap(slices)
     assert sorted(one.start_us for lane in lanes for one in lane) == sorted(
         one.start_us for one in slices
@@ -52,7 +52,3 @@ def test_the_typical_step_of_both_sides_begins_at_0_and_lasts_as_long_as_it_does
         assert max(ends) == pytest.approx(
             max(bar.start_us + bar.length_us for lane in view.lanes for bar in lane.bars), abs=0.01
         )
-
-
-def test_a_page_without_steps_is_an_empty_trace() -> None:
-    assert json.loads(steps_trace(pages.page(pages.unmeasured())))["traceEvents"] == []
