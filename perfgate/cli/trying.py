@@ -12,7 +12,7 @@ import click
 from perfgate.cli.project import Project, find_tool
 from perfgate.cli.terminal import PATH, new_page, screen, show
 from perfgate.demo.replay import play
-from perfgate.doctor import CheckResult, Examined, check_distribution, check_orphans, examine
+from perfgate.doctor import CheckResult, Examined, check_orphans, examine
 from perfgate.execute.addopts import addopts_in_force, distribution_of
 from perfgate.init.project import command
 from perfgate.init.scaffold import installs_fail
@@ -53,9 +53,11 @@ def doctor() -> None:
 def _distribution(collected: Collected) -> tuple[CheckResult, ...]:
     """Whether a standing option asks pytest-xdist to distribute."""
     standing = shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))
-    return check_distribution(
-        distribution_of([*addopts_in_force((), collected.configuration), *standing])
-    )
+    option = distribution_of([*addopts_in_force((), collected.configuration), *standing])
+    if option is None:
+        return ()
+    ignored = note("distribution-ignored", Severity.WARN, option=option)
+    return (CheckResult("pytest-xdist", ignored),)
 
 
 def _workflows(root: Path) -> tuple[CheckResult, ...]:

@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
+from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
@@ -34,7 +35,7 @@ _OF_PYTEST_ALONE: Final = (
 """Options of pytest that neither choose workloads nor reach perfgate."""
 _FOLLOWS: Final = {
     *("format", "workload", "digest", "code", "source", "breakdown", "has_options", "blessing"),
-    *("occasions", "anchor", "calibration", "held", "code_files"),
+    *("occasions", "anchor", "code_files"),
 }
 """Fields of a baseline that are compared by what they hold, or follow from others."""
 
@@ -73,8 +74,7 @@ def _measured_elsewhere(old: Values, new: Values) -> bool | None:
 
 _Rule = Callable[[Any, Any], bool | None]
 _RULES: Final[Mapping[str, _Rule]] = {
-    **dict.fromkeys(("anchor_budget", "timeout_s", "warmup", "budget", "held", "anchor"), _grows),
-    **dict.fromkeys(("run_sd", "occasion_sd"), _grows),
+    **dict.fromkeys(("anchor_budget", "timeout_s", "warmup", "budget", "anchor"), _grows),
     **dict.fromkeys(("runs", "max_runs", "time_budget_s", "steps", "occasions"), _shrinks),
     **dict.fromkeys(Metric, _slower),
     **dict.fromkeys(("inconclusive", "new", "loosened"), lambda old, _: bool(old == "fail")),
@@ -109,10 +109,10 @@ def _compared(what: str, old: Values | None, new: Values | None) -> Iterator[Dif
         if was == now and name != UNREADABLE:
             continue
         rule = _RULES.get(name.partition(" ")[0])
-        way = True if rule is None else rule(was, now)
-        if way is not None:
+        loosens = True if rule is None else rule(was, now)
+        if loosens is not None:
             shown = f"{what} {name}" if what in {"setting", "pytest"} else f"{what}: {name}"
-            yield _difference(shown, _text(was), _text(now), loosens=way)
+            yield _difference(shown, was, now, loosens=loosens)
 
 
 def _has_parts(values: Values) -> bool:
@@ -120,15 +120,13 @@ def _has_parts(values: Values) -> bool:
     return {CODE, UNREADABLE}.isdisjoint(values)
 
 
-def _difference(what: str, old: str | None, new: str | None, *, loosens: bool) -> Difference:
+def _whole(values: Values | None) -> object:
+    return None if values is None else values.get(CODE) or values.get(UNREADABLE) or "there"
+
+
+def _difference(what: str, old: object, new: object, *, loosens: bool) -> Difference:
     direction = Direction.LOOSENS if loosens else Direction.TIGHTENS
-    return Difference(what=_short(what), old=old, new=new, direction=direction)
-
-
-def _whole(values: Values | None) -> str | None:
-    if values is None:
-        return None
-    return _short(str(values.get(CODE) or values.get(UNREADABLE) or "there"))
+    return Difference(what=what[:LONGEST], old=_text(old), new=_text(new), direction=direction)
 
 
 def _text(value: Any) -> str | None:  # noqa: ANN401 - JSON
@@ -143,10 +141,6 @@ def _text(value: Any) -> str | None:  # noqa: ANN401 - JSON
             text = f"{median(value):.5g}, at most {max(value):.5g}"
         case _:
             text = json.dumps(value, default=str, ensure_ascii=False)
-    return _short(text)
-
-
-def _short(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
@@ -175,9 +169,10 @@ def pytest_values(options: Mapping[str, object]) -> Values:
     }
 
 
-def code_values(path: str, text: str) -> Values:
+def code_values(file: Path) -> Values:
     """A conftest or a workflow; of Python comments and form decide nothing."""
-    if path.endswith(".py"):
+    text = file.read_text("utf-8", errors="replace")
+    if file.suffix == ".py":
         with suppress(SyntaxError, ValueError, RecursionError):
             text = ast.unparse(ast.parse(text))
     digest = hashlib.sha256(text.encode(errors="replace")).hexdigest()
@@ -199,19 +194,13 @@ def workload_values(declared: Declared) -> Values:
 
 def baseline_values(baseline: Baseline) -> Values:
     """What a baseline holds."""
-    values = baseline.model_dump(mode="json", exclude=_FOLLOWS)
-    for metric, spec in METRICS.items():
-        values[metric] = sorted(baseline.values(metric))
-        values[f"held {metric}"] = baseline.held.get(metric, 0.0)
-        if spec.time is not None:
-            known = baseline.calibration.get(metric)
-            run_sd, occasion_sd = spec.time.prior_sd, spec.time.occasion_sd
-            values[f"run_sd {metric}"] = known.run_sd if known else run_sd
-            values[f"occasion_sd {metric}"] = known.occasion_sd if known else occasion_sd
+    values: Values = {metric: sorted(baseline.values(metric)) for metric in METRICS}
     shas = {one.commit.sha for one in baseline.occasions if one.commit is not None}
-    return values | {
+    return {
+        **baseline.model_dump(mode="json", exclude=_FOLLOWS),
+        **values,
         "runs": len(baseline.runs),
         "occasions": len(baseline.occasions),
         "anchor": None if baseline.anchor is None else baseline.anchor.step_ms,
-        "commits": {"shas": sorted(shas), "step_ms": baseline.values(Metric.STEP_MS)},
+        "commits": {"shas": sorted(shas), "step_ms": values[Metric.STEP_MS]},
     }

@@ -104,8 +104,8 @@ def gated(
                 known["steps"] = {"gate": {"outputs": dict(done.outputs)}}
             state = state if done.status == 0 else "failure"
         else:
-            paths = [Path(line) for line in filled(one["with"]["path"], known).splitlines()]
-            artifacts[filled(one["with"]["name"], known)] = packed(paths)
+            paths = filled(one["with"]["path"], known).splitlines()
+            artifacts[filled(one["with"]["name"], known)] = packed(paths, machine.workspace)
     assert gate is not None
     return gate, artifacts
 
@@ -356,7 +356,7 @@ def test_a_new_workload_is_gated_commented_on_and_blessed(
     hub.workflows.add("perfgate.yml")
     number = hub.pull(branch="faster", sha=sha)
     run = hub.run(head_sha=sha, head_branch="faster", conclusion="failure")
-    hub.artifact(run, "perfgate", packed([machine.temp / "merged"]))
+    hub.artifact(run, "perfgate", packed([str(machine.temp / "merged")], machine.workspace))
     for name, content in artifacts.items():
         hub.artifact(run, name, content)
 

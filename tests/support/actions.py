@@ -377,15 +377,19 @@ class Machine:
         return self.summary.read_text(encoding="utf-8") if self.summary.exists() else ""
 
 
-def packed(paths: Sequence[Path]) -> dict[str, bytes]:
-    """What upload-artifact would pack: below the one folder, or below what the files have in
-    common."""
-    is_folder = len(paths) == 1 and paths[0].is_dir()
-    top = paths[0] if is_folder else Path(os.path.commonpath([one.parent for one in paths]))
-    within = (file for path in paths for file in (path.rglob("*") if path.is_dir() else [path]))
-    return {
-        file.relative_to(top).as_posix(): file.read_bytes() for file in within if file.is_file()
-    }
+def packed(patterns: Sequence[str], workspace: Path) -> dict[str, bytes]:
+    """What upload-artifact would pack: below what stands before the first wildcards."""
+    files: list[Path] = []
+    tops: list[Path] = []
+    for pattern in patterns:
+        parts = (workspace / pattern).parts
+        wild = next((n for n, part in enumerate(parts) if re.search(r"[][*?]", part)), len(parts))
+        top = Path(*parts[:wild])
+        found = top.glob("/".join(parts[wild:])) if parts[wild:] else top.rglob("*")
+        files += filter(Path.is_file, found)
+        tops.append(top)
+    common = Path(os.path.commonpath(tops))
+    return {file.relative_to(common).as_posix(): file.read_bytes() for file in files}
 
 
 def read_outputs(file: Path) -> dict[str, str]:

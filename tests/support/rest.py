@@ -149,6 +149,7 @@ def finished_run(
             "id": run,
             "run_attempt": attempt,
             "run_started_at": "2026-03-02T11:00:00Z",
+            "html_url": f"https://github.example/octo/loops/actions/runs/{run}",
             "path": f".github/workflows/{workflow}",
             "artifacts_url": url,
             "conclusion": conclusion,
@@ -471,7 +472,7 @@ class GitHub(AbstractContextManager["GitHub"]):
         ("GET", r"/actions/runs/(\d+)/jobs", "_list_jobs"),
         ("GET", r"/actions/runs/(\d+)/artifacts", "_list_artifacts"),
         ("GET", r"/actions/artifacts/(\d+)/zip", "_redirect"),
-        ("GET", r"/git/matching-refs/heads/(.+)", "_matching_refs"),
+        ("GET", r"/git/ref/heads/(.+)", "_get_ref"),
         ("GET", r"/git/commits/([0-9a-f]+)", "_get_commit"),
         ("GET", r"/contents/(.+)", "_get_content"),
         ("POST", r"/git/trees", "_create_tree"),
@@ -637,9 +638,8 @@ class GitHub(AbstractContextManager["GitHub"]):
         file = f"http://localhost:{self._storage.port}/{artifact}.zip?sig=secret"
         return Answer(302, None, {"Location": file})
 
-    def _matching_refs(self, asked: Asked, prefix: str) -> Answer:
-        rows = [self._ref(name) for name in sorted(self.branches) if name.startswith(prefix)]
-        return self._page(asked, rows)
+    def _get_ref(self, asked: Asked, branch: str) -> Answer:
+        return Answer(200, self._ref(branch)) if branch in self.branches else not_found()
 
     def _ref(self, branch: str) -> dict[str, object]:
         return {
@@ -655,7 +655,8 @@ class GitHub(AbstractContextManager["GitHub"]):
         return Answer(200, {**made, "parents": parents})
 
     def _get_content(self, asked: Asked, path: str) -> Answer:
-        tree = self.trees[self.commits[asked.query["ref"]].tree]
+        ref = asked.query["ref"]
+        tree = self.trees[self.commits[self.branches.get(ref, ref)].tree]
         if path not in tree:
             return not_found()
         content = base64.encodebytes(self.blobs[tree[path]]).decode()

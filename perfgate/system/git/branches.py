@@ -4,7 +4,6 @@ folders of perfgate's own."""
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from dataclasses import dataclass
 from datetime import datetime
@@ -119,17 +118,6 @@ def remove_worktree(root: Path, folder: Path, *, env: Env = None) -> None:
     # Twice: one that was interrupted while it was made is still locked.
     words = ("worktree", "remove", "--force", "--force", str(folder))
     run(root, env, *words, limit_s=CHECKOUT_LIMIT_S)
-
-
-_NO_BRANCH: Final = re.compile(
-    r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|^[/.-]|[/.]\Z|\.lock(?:/|\Z)"
-)
-"""What git accepts in no name of a branch (git-check-ref-format)."""
-
-
-def is_branch(name: str) -> bool:
-    """Whether a branch may have a name."""
-    return 0 < len(name) <= 255 and name != "@" and _NO_BRANCH.search(name) is None
 
 
 def merge_base(root: Path, one: str, other: str, *, env: Env = None) -> str:
