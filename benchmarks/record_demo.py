@@ -8,9 +8,9 @@ summaries into TARGET.
 
 from __future__ import annotations
 
-import argparse
 import io
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -91,9 +91,7 @@ def main(target: Path) -> None:
         (project / "pyproject.toml").write_text("[tool.perfgate]\n", encoding="utf-8")
         (project / "workloads").mkdir()
         source = Path(__file__).parents[1] / "workloads" / FILE
-        (project / "workloads" / FILE).write_text(
-            source.read_text(encoding="utf-8"), encoding="utf-8"
-        )
+        shutil.copy(source, project / "workloads")
         recorded = {name: record(name, project, target) for name in TITLES}
     result = recorded["baseline"][1]
     manifest = Manifest(
@@ -107,10 +105,4 @@ def main(target: Path) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "target", type=Path, metavar="TARGET", help="folder that the recording is packed into"
-    )
-    main(parser.parse_args().target)
+    main(Path(sys.argv[1]))

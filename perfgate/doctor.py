@@ -28,7 +28,7 @@ from perfgate.profilers.nsys.command import withhold_secrets
 from perfgate.profilers.nsys.profile import profile
 from perfgate.profilers.nsys.tool import NsysTool, find_nsys
 from perfgate.profilers.seam import ProfileOutcome, ProfileSpec
-from perfgate.system.files import remove_left_folders, temporary_folder
+from perfgate.system.files import temporary_folder
 from perfgate.system.git import require_commit
 from perfgate.words.say import Coded
 from perfgate.workload import workload_files
@@ -203,7 +203,6 @@ def check_trial(
     Raises:
         PerfgateError: nsys cannot be run, or its capture not read.
     """
-    remove_left_folders()
     kept, _ = withhold_secrets(place.env, place.settings.pass_env)
     with temporary_folder("doctor") as folder:
         program = folder / "trial.py"

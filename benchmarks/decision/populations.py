@@ -41,18 +41,13 @@ class Profile:
     step: float
     kernel: float
     idle: float
-    exposed: float
     copy: float
     noise: tuple[float, float, float]
 
 
-GPU_BOUND: Final = Profile(
-    step=10, kernel=8, idle=0.5, exposed=1.2, copy=1.4, noise=(0.20, 0.89, 0.40)
-)
-LAUNCH_BOUND: Final = Profile(
-    step=5, kernel=0.66, idle=4.2, exposed=0, copy=0.05, noise=(0.05, 0.998, 0.03)
-)
-KERNELS_VARY: Final = Profile(step=10, kernel=8, idle=0.5, exposed=1.2, copy=1.4, noise=(1, 0, 0))
+GPU_BOUND: Final = Profile(step=10, kernel=8, idle=0.5, copy=1.4, noise=(0.20, 0.89, 0.40))
+LAUNCH_BOUND: Final = Profile(step=5, kernel=0.66, idle=4.2, copy=0.05, noise=(0.05, 0.998, 0.03))
+KERNELS_VARY: Final = Profile(step=10, kernel=8, idle=0.5, copy=1.4, noise=(1, 0, 0))
 
 
 @dataclass(frozen=True)

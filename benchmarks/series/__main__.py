@@ -7,61 +7,46 @@ the one before.
 `run` measures each variant of workloads/ several times, in fresh processes under nsys, and saves
 after each run: run the same command again, and it goes on where it was. On a machine with several
 GPUs, start one `run` a GPU, each with its own CUDA_VISIBLE_DEVICES, cores (taskset), loops and
-file, and `merge` the files. `table` writes RESULTS.md and series.svg, next to the published
-numbers.
+file, and `merge` the files. `table` writes RESULTS.md, next to the published numbers.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
 import math
 import os
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
 import perfgate
 from benchmarks.series.lessons import VARIANTS
-from benchmarks.series.measuring import Nsys, Turns, collect, commit_of, context_of, is_small
+from benchmarks.series.measuring import Nsys, Turns, collect, commit_of, context_of
 from benchmarks.series.recording import Recording, Unusable, load, merge, save
-from benchmarks.series.table import PICTURE, markdown
+from benchmarks.series.table import markdown
 from perfgate.model.errors import PerfgateError
-from perfgate.system.signals import ending_as_on_ctrl_c
 
 HERE: Final = Path(__file__).resolve().parent
-RUNS: Final = 3
 DONE, MISSING, USAGE = 0, 1, 2
-INTERRUPTED: Final = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Do what is asked, and return the exit status."""
     given = parser().parse_args(argv)
     try:
-        with ending_as_on_ctrl_c():
-            match given.what:
-                case "run":
-                    return _run(given)
-                case "merge":
-                    return _merge(given)
-                case _:
-                    return _table(given)
-    except Unusable as refused:
+        match given.what:
+            case "run":
+                return _run(given)
+            case "merge":
+                return _merge(given)
+            case _:
+                return _table(given)
+    except (Unusable, PerfgateError) as refused:
         sys.stderr.write(f"{refused}\n")
         return USAGE
-    except PerfgateError as failed:
-        sys.stderr.write(f"{failed}\n")
-        return failed.exit_code
-    except KeyboardInterrupt:
-        sys.stderr.write(
-            "Interrupted: what was measured is saved. Run the same command again to go on.\n"
-        )
-        return INTERRUPTED
 
 
 def parser() -> argparse.ArgumentParser:
@@ -89,7 +74,6 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--workload",
         nargs="+",
-        action="extend",
         metavar="W",
         help=f"loops, by the stem of their file (default: {' '.join(VARIANTS)}); resnet50_ddp "
         "runs on as many GPUs as are visible",
@@ -97,27 +81,26 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--variant",
         nargs="+",
-        action="extend",
         default=[],
         metavar="R",
         help="only these; `exhaustive` must be named",
     )
     run.add_argument(
         "--runs",
-        type=_positive_int,
-        default=RUNS,
+        type=int,
+        default=3,
         metavar="N",
-        help=f"of each variant (default: {RUNS})",
+        help="of each variant (default: %(default)s)",
     )
     run.add_argument(
         "--seconds",
-        type=_positive,
+        type=float,
         metavar="N",
         help="start no run after this time",
     )
     run.add_argument(
         "--run-timeout",
-        type=_positive,
+        type=float,
         default=math.inf,
         metavar="S",
         help=(
@@ -128,9 +111,6 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--project", type=Path, default=Path(), metavar="DIR", help="holds workloads/ (default: .)"
     )
-    run.add_argument(
-        "--keep", type=Path, metavar="DIR", help="keep logs and scrubbed exports of the runs there"
-    )
 
     joined = kinds.add_parser(
         "merge",
@@ -139,20 +119,8 @@ def parser() -> argparse.ArgumentParser:
     )
     joined.add_argument("out", type=Path, metavar="OUT.json", help="read first if it is there")
     joined.add_argument("parts", type=Path, nargs="+", metavar="PART.json")
-    table = kinds.add_parser(
-        "table",
-        help="write RESULTS.md and series.svg",
-        description="Judge a recording and write RESULTS.md and, with matplotlib (pip install -e "
-        "'.[bench]'), series.svg.",
-    )
+    table = kinds.add_parser("table", help="judge a recording and write RESULTS.md")
     table.add_argument("file", type=Path, metavar="FILE.json")
-    table.add_argument(
-        "--out",
-        type=Path,
-        default=HERE,
-        metavar="DIR",
-        help="where to (default: benchmarks/series)",
-    )
     return whole
 
 
@@ -162,44 +130,19 @@ def _run(given: argparse.Namespace) -> int:
     project = given.project.resolve()
     env = dict(os.environ)
     context = context_of(project, env)
-    small = is_small(context.machine, env)
-    recording = (
-        load(given.out)
-        if given.out.exists()
-        else Recording(perfgate=perfgate.__version__, small=small)
-    )
-    if recording.small != small:
-        kinds = ("full-sized", "small")
-        found = (
-            f"it holds runs of the {kinds[recording.small]} loops, and these would be of "
-            f"the {kinds[small]} ones"
-        )
-        raise Unusable(f"{given.out}: {found}; give another file.")
+    recording = load(given.out) if given.out.exists() else Recording(perfgate=perfgate.__version__)
     loops = list(dict.fromkeys(given.workload or VARIANTS))
-    if len(context.machine.gpus) > 1 and any(loop in VARIANTS for loop in loops):
-        _say(
-            f"{len(context.machine.gpus)} GPUs are visible, and these loops use one: set "
-            f"CUDA_VISIBLE_DEVICES"
-        )
     variants = collect(project, loops, given.variant, env=env, machine=context.machine)
     save(recording, given.out)
-    with ExitStack() as held:
-        if given.keep is None:
-            folder = Path(
-                held.enter_context(tempfile.TemporaryDirectory(prefix="perfgate-series-"))
-            )
-        else:
-            folder = given.keep.resolve()
-            folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="perfgate-series-") as folder:
         turns = Turns(
             recording=recording,
             variants=variants,
             runs=given.runs,
             measure=Nsys(
                 context=context,
-                folder=folder,
+                folder=Path(folder),
                 variants=tuple(given.variant),
-                keep=given.keep is not None,
                 commit=commit_of(project),
                 longest_s=given.run_timeout,
                 say=_say,
@@ -224,51 +167,12 @@ def _merge(given: argparse.Namespace) -> int:
 
 
 def _table(given: argparse.Namespace) -> int:
-    recording = load(given.file)
-    try:
-        # Only here, and only if it can be had: a machine that measures has no use for it.
-        drawn = importlib.import_module("benchmarks.series.picture").svg(recording)
-        lacking = ""
-    except ModuleNotFoundError as missing:
-        if (missing.name or "").partition(".")[0] != "matplotlib":
-            raise
-        drawn, lacking = (
-            None,
-            f"{PICTURE} was not drawn: matplotlib is not installed (pip install -e '.[bench]').\n",
-        )
-    files = {"RESULTS.md": markdown(recording, picture=drawn is not None)}
-    if drawn is not None:
-        files[PICTURE] = drawn
-    try:
-        given.out.mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            (given.out / name).write_text(text, encoding="utf-8")
-    except OSError as refused:
-        raise Unusable(
-            f"{given.out}: it cannot be written to ({refused.strerror or refused})."
-        ) from refused
-    sys.stderr.write(lacking)
-    return MISSING if lacking else DONE
+    (HERE / "RESULTS.md").write_text(markdown(load(given.file)), encoding="utf-8")
+    return DONE
 
 
 def _say(line: str) -> None:
     print(line, flush=True)
-
-
-def _positive(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is no number of seconds above 0")
-    return value
-
-
-def _positive_int(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is no whole number above 0")
-    return int(text)
 
 
 if __name__ == "__main__":

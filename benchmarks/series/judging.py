@@ -17,7 +17,7 @@ from typing import Final, assert_never
 
 from benchmarks.series.lessons import NO_DIFFERENCE, VARIANTS, Lesson, Series
 from benchmarks.series.recording import RecordedRun, RecordedVariant, Recording
-from perfgate.explain.shown import of_counts, pace_notes
+from perfgate.explain.shown import of_counts, start_notes
 from perfgate.judge.evidence import Evidence
 from perfgate.judge.judge import judge
 from perfgate.judge.looks import AB_PLAN
@@ -86,43 +86,6 @@ def speed(variant: RecordedVariant) -> float | None:
     """Steps a second: the median over its runs; None where it has none, or no step time."""
     times = variant.values(Metric.STEP_MS)
     return 1000 / median(times) if times and median(times) > 0 else None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Shares:
-    """Fractions of a step that add up to 1; medians over the runs."""
-
-    computing: float
-    """The rest: some kernel ran."""
-    copying: float
-    """Copies and memsets during which no kernel ran."""
-    idle: float
-    """No kernel, copy or memset ran."""
-
-
-def shares_of(variant: RecordedVariant) -> Shares | None:
-    """Of a variant's runs that count; None where no GPU was measured in them."""
-    copying, idle = [], []
-    for one in variant.sound:
-        found = _of_step(one)
-        if found is not None:
-            copying.append(found[0])
-            idle.append(found[1])
-    if not idle:
-        return None
-    unhidden, waiting = median(copying), min(median(idle), 1.0)
-    unhidden = min(unhidden, 1.0 - waiting)
-    return Shares(computing=1.0 - waiting - unhidden, copying=unhidden, idle=waiting)
-
-
-def _of_step(one: RecordedRun) -> tuple[float, float] | None:
-    step_ms, gap_ms = (one.run.value(metric) for metric in (Metric.STEP_MS, Metric.GAP_MS))
-    if not step_ms or gap_ms is None:
-        return None
-    exposed = (
-        one.run.value(metric) or 0.0 for metric in (Metric.H2D_EXPOSED_MS, Metric.MEM_EXPOSED_MS)
-    )
-    return sum(exposed) / step_ms, gap_ms / step_ms
 
 
 def ordered_variants(recording: Recording, loop: str) -> list[RecordedVariant]:
@@ -254,7 +217,7 @@ def verdict_of(reference: RecordedVariant, candidate: RecordedVariant) -> Verdic
     policy = Policy(max_runs=2 * len(pairs), budgets=candidate.workload.budgets)
     evidence = Evidence(workload=candidate.workload.id, pairs=pairs)
     verdict = judge(evidence, policy, Stage.AB_RUN)
-    notes = (*of_counts(verdict), *verdict.notes, *pace_notes(runs))
+    notes = (*of_counts(verdict), *verdict.notes, *start_notes(runs))
     return verdict.model_copy(update={"notes": notes})
 
 

@@ -9,7 +9,6 @@ round 3   serial -> workers -> pinned
 from __future__ import annotations
 
 import math
-import os
 import shutil
 import subprocess
 import sys
@@ -76,8 +75,6 @@ print(TypeAdapter(list[Workload]).dump_json(list(found)).decode())
 """Prints the workloads of a file as JSON; a process of its own, since collecting imports them."""
 VARIABLE: Final = "VARIANTS"
 """Says to the workloads which variants to show: `all`, or their names with commas between them."""
-SMALL: Final = "PERFGATE_SMALL"
-"""Asks the workloads for their small variants, which they take without a GPU in any case."""
 OF_THE_VARIANT: Final = (
     CaptureFailed,
     CaptureUnreadable,
@@ -90,8 +87,6 @@ OF_THE_VARIANT: Final = (
 """Errors that end a variant, while the others go on; any other ends all."""
 IDLE_PATIENCE_S: Final = 10.0
 """How long a GPU may take to become idle before a run."""
-MOST_REASON: Final = 300
-"""Characters of a failure's reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,23 +135,6 @@ def asked_of(chosen: tuple[str, ...] | None) -> str:
     return "all" if chosen is None else ",".join(chosen)
 
 
-def refuse_unknown(loops: Sequence[str], variants: Sequence[str]) -> None:
-    """Refuse a variant that no chosen loop has.
-
-    Raises:
-        Unusable: names the variants there are.
-    """
-    if any(loop not in VARIANTS for loop in loops):
-        return
-    known = [variant.name for loop in loops for variant in VARIANTS[loop].variants]
-    for variant in variants:
-        if variant not in known:
-            raise Unusable(
-                f"--variant {variant}: there is none in {', '.join(loops)}; their variants are "
-                f"{_listed(known)}."
-            )
-
-
 def collect(
     project: Path,
     loops: Sequence[str],
@@ -171,7 +149,6 @@ def collect(
         Unusable: a loop has no file there, the files cannot be collected, or none of the variants
         is in them.
     """
-    refuse_unknown(loops, variants)
     found: list[Collected] = []
     for loop in loops:
         chosen = chosen_variants(loop, variants)
@@ -270,7 +247,6 @@ class Turns:
     ends: float | None = None
     """On that clock; None for no limit."""
     _left_out: set[tuple[str, str]] = field(default_factory=set)
-    _unsound: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def take(self) -> Recording:
         """Make runs until each variant has enough of them, or the time is over; loop after loop.
@@ -331,14 +307,8 @@ class Turns:
                 f"{run.took_s:.0f} s"
             )
             return
-        self.say(f"{one.workload.id}: a run that does not count, {'; '.join(run.problems)}")
-        self._unsound[one.key] = self._unsound.get(one.key, 0) + 1
-        if self._unsound[one.key] >= self.runs:
-            self._left_out.add(one.key)
-            self._fail(
-                variant,
-                f"none of its last {self._unsound[one.key]} runs counts: {run.problems[0]}",
-            )
+        self._left_out.add(one.key)
+        self._fail(variant, f"a run does not count: {run.problems[0]}")
 
     def _fail(self, variant: RecordedVariant, reason: str) -> None:
         self.say(f"{variant.workload.id}: failed, {reason}")
@@ -350,16 +320,8 @@ class Turns:
 
 
 def _reason(failed: PerfgateError, *, subject: str) -> str:
-    """What an error says, in a line, without its advice; of a command's exit status also its last
-    line of output."""
-    fact, _, more = str(failed).removeprefix(f"{subject}: ").partition("\n")
-    said = [
-        line.strip().removeprefix("| ") for line in more.splitlines() if line.startswith("  | ")
-    ]
-    shown = fact.rstrip(".")
-    if said and "exit status" in shown:
-        shown = f"{shown}, after {said[-1]!r}"
-    return shown if len(shown) <= MOST_REASON else f"{shown[:MOST_REASON]}..."
+    """What an error says, in a line, without its advice."""
+    return str(failed).removeprefix(f"{subject}: ").partition("\n")[0].rstrip(".")
 
 
 # One run
@@ -373,8 +335,6 @@ class Nsys:
     folder: Path
     variants: tuple[str, ...]
     """Those asked for by name; without any, all that need no naming."""
-    keep: bool
-    """Whether logs and exports of the runs are left in `folder`."""
     commit: str | None
     longest_s: float = math.inf
     """A run that takes longer fails, as one that outruns the workload's own limit does."""
@@ -403,9 +363,8 @@ class Nsys:
                 busy = wait_until_idle(context.machine.gpus, IDLE_PATIENCE_S)
                 measured = _measured(context, workload, folder)
         finally:
-            if not self.keep:
-                for made in self.folder.glob(f"{folder.name}*"):
-                    shutil.rmtree(made, ignore_errors=True)
+            for made in self.folder.glob(f"{folder.name}*"):
+                shutil.rmtree(made, ignore_errors=True)
         run = compact(measured.run)
         if busy is not None:
             run = run.model_copy(
@@ -460,11 +419,6 @@ def commit_of(project: Path) -> str | None:
     repository."""
     commit = git.read_commit(project)
     return None if commit is None else f"{commit.sha[:12]}{'+' if commit.dirty else ''}"
-
-
-def is_small(machine: Machine, env: Mapping[str, str] = os.environ) -> bool:
-    """Whether the loops take their small variants here."""
-    return not machine.gpus or env.get(SMALL) == "1"
 
 
 def _measured(context: RunContext, workload: Workload, folder: Path) -> Measured:

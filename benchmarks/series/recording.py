@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, Kind, Metric
@@ -35,7 +35,7 @@ _OWN_RANGES: Final = frozenset({STEP_RANGE, *OWN_RANGES})
 
 
 class Unusable(Exception):
-    """A file or a word of the command line that cannot be used, as one sentence."""
+    """What is asked for cannot be measured, as one sentence."""
 
 
 class TopRange(Record):
@@ -104,8 +104,6 @@ class Recording(Record):
     format: Literal[1] = 1
     """History: 1, the first."""
     perfgate: str
-    small: bool = False
-    """Whether the loops were the small variants, which nothing published is about."""
     machines: tuple[Machine, ...] = ()
     variants: tuple[RecordedVariant, ...] = ()
 
@@ -140,36 +138,19 @@ def load(path: Path) -> Recording:
     """Read a recording.
 
     Raises:
-        Unusable: there is none, or it is none.
+        OSError, ValidationError: there is none, or it is none.
     """
-    try:
-        return Recording.model_validate_json(path.read_bytes())
-    except OSError as refused:
-        raise Unusable(f"{path}: it cannot be read ({refused.strerror or refused}).") from refused
-    except ValidationError as invalid:
-        first = invalid.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "it"
-        raise Unusable(
-            f"{path}: it is no recording of variants ({where}: {first['msg']})."
-        ) from None
+    return Recording.model_validate_json(path.read_bytes())
 
 
 def save(recording: Recording, path: Path) -> None:
-    """Write a recording, a run a line; whoever is killed meanwhile leaves the former file whole.
-
-    Raises:
-        Unusable: it cannot be written there.
-    """
+    """Write a recording, a run a line; whoever is killed meanwhile leaves the former file
+    whole."""
     shown = {"format": recording.format, **recording.model_dump(mode="json", exclude_defaults=True)}
     text = json.dumps(shown, separators=(",", ":"), ensure_ascii=False)
     for start in ('{"loop"', '{"run":', '"machines"', '"variants"'):
         text = text.replace(start, f"\n{start}")
-    try:
-        write_whole(path, text + "\n")
-    except OSError as refused:
-        raise Unusable(
-            f"{path}: it cannot be written ({refused.strerror or refused})."
-        ) from refused
+    write_whole(path, text + "\n")
 
 
 def merge(recordings: Sequence[Recording]) -> Recording:
@@ -177,15 +158,9 @@ def merge(recordings: Sequence[Recording]) -> Recording:
     of time.
 
     Raises:
-        Unusable: the parts are of different workloads under one name, or of full-sized and small
-        loops.
+        Unusable: the parts are of different workloads under one name.
     """
-    if len({one.small for one in recordings}) > 1:
-        raise Unusable(
-            "Some parts are of the small loops and some of the full-sized ones: they make no "
-            "one table."
-        )
-    merged = Recording(perfgate=recordings[-1].perfgate, small=recordings[-1].small)
+    merged = Recording(perfgate=recordings[-1].perfgate)
     for recording in recordings:
         places: dict[int, int] = {}
         for number, machine in enumerate(recording.machines):

@@ -8,7 +8,7 @@ from functools import partial
 from statistics import median
 from typing import Final
 
-from benchmarks.series.judging import Step, judge_loop, ordered_variants, shares_of, speed
+from benchmarks.series.judging import Step, judge_loop, ordered_variants, speed
 from benchmarks.series.lessons import SCALED, VARIANTS, Lesson, Series, Unit
 from benchmarks.series.recording import RecordedVariant, Recording
 from perfgate.model.metric import Metric
@@ -17,7 +17,6 @@ from perfgate.model.sample import OUTSIDE_RANGES
 from perfgate.model.verdict import Verdict
 from perfgate.words.numbers import count, listed, milliseconds
 
-PICTURE: Final = "series.svg"
 COUNTS: Final = (
     Metric.LAUNCHES,
     Metric.GRAPH_LAUNCHES,
@@ -27,8 +26,6 @@ COUNTS: Final = (
     Metric.SYNCS,
 )
 MOST_RANGES: Final = 3
-OTHERWISE: Final = 0.1
-"""A gain that differs from the published one by a larger share is shown with what the GPU did."""
 LEAST_SHARE: Final = 0.05
 """Of the largest change: a range of less is not named."""
 RARE: Final = (Metric.GRAPH_LAUNCHES,)
@@ -38,8 +35,8 @@ NCCL: Final = (Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS)
 _NONE: Final = "-"
 
 
-def markdown(recording: Recording, *, picture: bool) -> str:
-    """Write the whole file; `picture` says whether one lies next to it."""
+def markdown(recording: Recording) -> str:
+    """Write the whole file."""
     judged = {loop: judge_loop(recording, loop) for loop in ordered_loops(recording)}
     lines = [
         "# The optimisation series, measured and judged",
@@ -75,14 +72,6 @@ def markdown(recording: Recording, *, picture: bool) -> str:
                 f"{', '.join(f'{number} {finding}' for finding, number in found.items())}."
             ),
         ]
-    if picture:
-        lines += [
-            "",
-            (
-                f"![Speed-up over the first variant of each loop, ours and published; what the GPU "
-                f"did of a step]({PICTURE})"
-            ),
-        ]
     for loop, steps in judged.items():
         lines += _loop(recording, loop, steps)
     return "\n".join(lines) + "\n"
@@ -115,11 +104,6 @@ def _circumstances(recording: Recording) -> Iterator[str]:
     yield f"- perfgate {recording.perfgate}" + (
         f", commit {', '.join(commits)} (+: with changes)" if commits else ""
     )
-    if recording.small:
-        yield (
-            "- The small variants of the loops: no published number is about these, and "
-            "none is shown."
-        )
     yield f"- {len(runs)} runs, {sum(run.took_s for run in runs):.0f} s of measuring"
 
 
@@ -128,29 +112,21 @@ def _loop(recording: Recording, loop: str, steps: Sequence[Step]) -> Iterator[st
     variants = ordered_variants(recording, loop)
     yield from ("", f"## {loop}", "")
     if series is not None:
-        published = (
-            f" Published on an {series.published_on}."
-            if series.published_on and not recording.small
-            else ""
-        )
+        published = f" Published on an {series.published_on}." if series.published_on else ""
         yield from (f"{series.summary}.{published}", "")
     elif loop in SCALED:
         yield from (f"{SCALED[loop]}.", "")
-    yield from _speeds(recording, series, variants)
-    yield from _problems(recording, variants)
+    yield from _speeds(series, variants)
+    yield from _problems(variants)
     if steps:
         yield ""
-        yield from _steps(series, steps, small=recording.small)
+        yield from _steps(series, steps)
         yield from _places(steps)
         yield from _noted(steps)
-        if not recording.small:
-            yield from _unlike_published(recording, loop, steps)
 
 
-def _speeds(
-    recording: Recording, series: Series | None, variants: Sequence[RecordedVariant]
-) -> Iterator[str]:
-    unit = None if series is None or recording.small else series.unit
+def _speeds(series: Series | None, variants: Sequence[RecordedVariant]) -> Iterator[str]:
+    unit = None if series is None else series.unit
     columns: list[tuple[str, Callable[[RecordedVariant], str]]] = [
         ("runs", lambda variant: str(len(variant.sound))),
         ("steps/s", lambda variant: _speed(speed(variant))),
@@ -181,7 +157,7 @@ def _speeds(
         yield _row([variant.variant, *(cells[place] for _, cells in written)])
 
 
-def _problems(recording: Recording, variants: Sequence[RecordedVariant]) -> Iterator[str]:
+def _problems(variants: Sequence[RecordedVariant]) -> Iterator[str]:
     written = [
         f"- {variant.variant} {'failed once' if variant.sound else 'has no run'}: {failure.reason}."
         for variant in variants
@@ -197,7 +173,7 @@ def _problems(recording: Recording, variants: Sequence[RecordedVariant]) -> Iter
     ]
     if len({run.code for variant in variants for run in variant.sound}) > 1:
         written.append("- The workload's code changed between these runs.")
-    written += [*_windows(variants), *_apart(recording, variants)]
+    written += _windows(variants)
     if written:
         yield ""
         yield from written
@@ -214,29 +190,8 @@ def _windows(variants: Sequence[RecordedVariant]) -> Iterator[str]:
         yield f"- Each run{whose} measured {steps} steps{after}."
 
 
-def _apart(recording: Recording, variants: Sequence[RecordedVariant]) -> Iterator[str]:
-    """Which variants were measured on which machine, where not all were on the same."""
-    on: dict[int, list[str]] = {}
-    for variant in variants:
-        for machine in sorted({_host(recording, run.machine) for run in variant.sound}):
-            on.setdefault(machine, []).append(variant.variant)
-    if len({tuple(names) for names in on.values()}) > 1:
-        written = (
-            f"{listed(names)} on machine {machine + 1}" for machine, names in sorted(on.items())
-        )
-        yield f"- Measured were {'; '.join(written)}."
-
-
-def _host(recording: Recording, machine: int) -> int:
-    """The first machine that has a GPU of this one: of a host, one process may see more GPUs than
-    another."""
-    gpus = {gpu.uuid for gpu in recording.machines[machine].gpus}
-    shared = (gpus & {gpu.uuid for gpu in one.gpus} for one in recording.machines)
-    return next((number for number, common in enumerate(shared) if common), machine)
-
-
-def _steps(series: Series | None, steps: Sequence[Step], *, small: bool) -> Iterator[str]:
-    shows_published = not small and any(step.published is not None for step in steps)
+def _steps(series: Series | None, steps: Sequence[Step]) -> Iterator[str]:
+    shows_published = any(step.published is not None for step in steps)
     titles = ["variant", "against", "speed", *(["published"] if shows_published else [])]
     titles += ["step up", "better", "worse", "step back", "worse then", "counts", "lesson"]
     yield _row(titles)
@@ -285,36 +240,6 @@ def _noted(steps: Sequence[Step]) -> Iterator[str]:
     ]
     if written:
         yield from ("", "What the gate remarks on, on the way up:", "")
-        yield from written
-
-
-def _unlike_published(recording: Recording, loop: str, steps: Sequence[Step]) -> Iterator[str]:
-    """Where a variant gains more or less than published, a line each, with what the profile shows
-    of it.
-    """
-    written: list[str] = []
-    for step in steps:
-        sides = [recording.of(loop, name) for name in (step.before, step.variant)]
-        before, now = (None if side is None else shares_of(side) for side in sides)
-        if not step.ratio or not step.published or before is None or now is None:
-            continue
-        if abs(step.ratio / step.published - 1) > OTHERWISE:
-            shown = [
-                f"{what} {100 * then:.0f} -> {100 * share:.0f} %"
-                for what, then, share in (
-                    ("computes", before.computing, now.computing),
-                    ("copies and nothing else", before.copying, now.copying),
-                    ("idles", before.idle, now.idle),
-                )
-            ]
-            gains = f"x{step.ratio:.2f} against x{step.published:.2f}"
-            written.append(f"- {step.variant}: {gains}; of a step the GPU {', '.join(shown)}")
-    if written:
-        yield from (
-            "",
-            "Where a gain is not the published one, and what the GPU does before and after it:",
-            "",
-        )
         yield from written
 
 

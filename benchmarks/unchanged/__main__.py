@@ -6,11 +6,7 @@ each as a table.
 
 `run` makes whole gates as a user makes them (`pytest --perfgate`), against the committed baselines,
 until the record holds so many of this commit on this machine or no further one would end in time;
-run the same command again to go on. A gate that is begun is recorded, also if it is killed. A
-record of some workloads alone is begun with `--only`. Where commands may not last as long as a
-gate, start it in the background (`setsid nohup ... &`) and look at the record. It exits 2 before
-the first gate where none could show anything: the checkout has changes, or no baseline is of this
-GPU.
+run the same command again to go on. A gate that is begun is recorded, also if it is killed.
 `table` writes RESULTS.md, a part for each record.
 """
 
@@ -18,44 +14,36 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
-from pydantic import AliasChoices, Field, ValidationError
+from pydantic import AliasChoices, Field
 
 from perfgate.bless.gates import DOCUMENT_FILE
 from perfgate.machine import read_machine
-from perfgate.model.baseline import Commit
 from perfgate.model.document import DocumentWorkload, GateDocument
 from perfgate.model.document_text import read_document
 from perfgate.model.machine import Machine
 from perfgate.model.metric import GATED_TIMES, Metric
 from perfgate.model.outcome import Outcome
-from perfgate.model.pyproject import load_settings
 from perfgate.model.record import Moment, Record
 from perfgate.model.verdict import Stage
 from perfgate.profilers.nsys.tool import find_nsys
-from perfgate.store import Store
 from perfgate.system.files import write_whole
-from perfgate.system.git import changes, ignored, read_commit
+from perfgate.system.git import read_commit
 
 HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parents[1]
-GUESSED_S: Final = 600.0
-"""What a gate of all workloads is taken to last before one was made: on another GPU than the
-baselines', where each of seven takes three pairs, of 11 to 17 s a run on an H200."""
 DONE, MISSING = 0, 1
-_DIGITS: Final = 4
-_NAMED: Final = 3
-"""Changed files, of however many there are."""
 
 
 class GatedWorkload(Record):
@@ -108,17 +96,8 @@ class Recording(Record):
 
 
 def load(path: Path) -> Recording:
-    """Read a record; an empty one where there is no file yet.
-
-    Raises:
-        SystemExit: it is none.
-    """
-    try:
-        return Recording.model_validate_json(path.read_bytes()) if path.exists() else Recording()
-    except ValidationError as invalid:
-        raise SystemExit(
-            f"{path}: it is no record of gates ({invalid.errors()[0]['msg']})."
-        ) from invalid
+    """Read a record; an empty one where there is no file yet."""
+    return Recording.model_validate_json(path.read_bytes()) if path.exists() else Recording()
 
 
 def save(recording: Recording, path: Path) -> None:
@@ -138,7 +117,7 @@ def workload_of(one: DocumentWorkload) -> GatedWorkload:
         runs=len(one.runs) + len(one.reference_runs) + len(one.interleaved_runs),
         reason="" if verdict.outcome is Outcome.PASSED else verdict.reason,
         changes={
-            row.metric: float(f"{row.change:.{_DIGITS}g}")
+            row.metric: float(f"{row.change:.4g}")
             for row in rows
             if row is not None and row.change is not None and row.outcome is not None
         },
@@ -150,107 +129,54 @@ def workload_of(one: DocumentWorkload) -> GatedWorkload:
 # Making gates
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ended:
-    """One gate at its end, with its document; none of a pytest that wrote none."""
+def gate(root: Path, only: Sequence[str] = ()) -> tuple[int, GateDocument | None]:
+    """Make one gate as a user does, which prints as it goes.
 
-    exit_status: int
-    document: GateDocument | None = None
-
-
-def gate(root: Path, only: Sequence[str] = ()) -> Ended:
-    """Make one gate as a user does, which prints as it goes."""
+    Its exit status, and its document; none of a pytest that wrote none.
+    """
     with tempfile.TemporaryDirectory(prefix="perfgate-unchanged-") as folder:
-        document = Path(folder) / DOCUMENT_FILE
-        status = subprocess.run(_command(document, only), cwd=root, check=False).returncode
-        if not document.exists():
-            return Ended(exit_status=status)
-        return Ended(exit_status=status, document=read_document(document.read_text("utf-8")))
+        file = Path(folder) / DOCUMENT_FILE
+        command = [sys.executable, "-m", "pytest", "--perfgate", f"--perfgate-json={file}", *only]
+        status = subprocess.run(command, cwd=root, check=False).returncode
+        return status, read_document(file.read_text("utf-8")) if file.exists() else None
 
 
-def _command(document: Path, only: Sequence[str]) -> list[str]:
-    return [sys.executable, "-m", "pytest", "--perfgate", f"--perfgate-json={document}", *only]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Series:
-    """Gates one after another, each saved as soon as it has ended."""
-
-    path: Path
-    machine: Machine
-    commit: str | None
-    make: Callable[[], Ended]
-    only: tuple[str, ...] = ()
-    guessed_s: float = GUESSED_S
-    say: Callable[[str], None] = print
-    clock: Callable[[], float] = time.monotonic
-
-    def own(self) -> list[UnchangedGate]:
-        """The recorded gates of this commit, this machine and these workloads that came to their
-        end."""
-        this = (self.machine, self.commit, self.only)
-        return [
+def make(
+    path: Path,
+    gates: int,
+    begun: UnchangedGate,
+    gate: Callable[[], tuple[int, GateDocument | None]],
+    *,
+    seconds: float = math.inf,
+    clock: Callable[[], float] = time.monotonic,
+) -> bool:
+    """Make gates until the record holds so many like `begun`, each saved at its begin and its end;
+    False where a further one would take longer than is left."""
+    ends = clock() + seconds
+    this = (begun.machine, begun.commit, begun.only)
+    while True:
+        former = load(path).gates
+        own = [
             one
-            for one in load(self.path).gates
+            for one in former
             if (one.machine, one.commit, one.only) == this and one.exit_status is not None
         ]
-
-    def take(self, gates: int, *, seconds: float) -> bool:
-        """Make gates until there are so many; False where the time does not do."""
-        ends = self.clock() + seconds
-        while (made := len(self.own())) < gates:
-            expected_s = max((one.took_s for one in self.own()), default=self.guessed_s)
-            if expected_s > ends - self.clock():
-                self.say(
-                    f"{made} of {gates} gates are made; a further one would take {expected_s:.0f} s"
-                )
-                return False
-            self._make_one(made + 1, gates)
-        return True
-
-    def _make_one(self, number: int, gates: int) -> None:
-        former = load(self.path).gates
-        begun = UnchangedGate(
-            at=datetime.now(UTC),
-            machine=self.machine,
-            commit=self.commit,
-            only=self.only,
-        )
-        save(Recording(gates=(*former, begun)), self.path)
-        began = self.clock()
-        ended = self.make()
-        found = () if ended.document is None else tuple(map(workload_of, ended.document.workloads))
+        if len(own) >= gates:
+            return True
+        began = clock()
+        if began + max((one.took_s for one in own), default=0.0) > ends:
+            return False
+        begun = begun.model_copy(update={"at": datetime.now(UTC)})
+        save(Recording(gates=(*former, begun)), path)
+        status, document = gate()
         done = begun.model_copy(
             update={
-                "took_s": round(self.clock() - began, 1),
-                "exit_status": ended.exit_status,
-                "workloads": found,
+                "took_s": round(clock() - began, 1),
+                "exit_status": status,
+                "workloads": tuple(map(workload_of, document.workloads)) if document else (),
             }
         )
-        save(Recording(gates=(*former, done)), self.path)
-        outcome = "PASSED" if done.has_passed else f"exit status {ended.exit_status}"
-        self.say(
-            f"gate {number} of {gates}: {outcome}, {len(found)} workloads, {done.took_s:.0f} s"
-        )
-
-
-def why_none(root: Path, machine: Machine, commit: Commit | None, baselines: str) -> str | None:
-    """Say why gates of this project on this machine could show nothing of its commit; None if they
-    can."""
-    if commit is not None and commit.dirty:
-        changed = changes(root, baselines=baselines)
-        return (
-            f"it has changes that no commit holds ({', '.join(changed[:_NAMED])}); commit "
-            f"or ignore them"
-        )
-    listed = Store(root, baselines).baselines.listed()
-    if machine.slug not in {one.slug for one in listed}:
-        there = ", ".join(sorted({one.slug for one in listed})) or "none"
-        return (
-            f"no baseline is of {machine.gpu_name} (there are: {there}); run it where they "
-            f"were blessed"
-        )
-    return None
+        save(Recording(gates=(*former, done)), path)
 
 
 # What is shown
@@ -355,71 +281,36 @@ def main(argv: Sequence[str] | None = None) -> int:
     run = kinds.add_parser(
         "run", help="make gates", description="Make gates. Exits 1 where some are still missing."
     )
-    run.add_argument("record", type=Path, metavar="RECORD.json")
+    run.add_argument("record", type=Path, metavar="RECORD.json", help="outside the project")
     run.add_argument(
-        "--gates",
-        type=int,
-        default=3,
-        metavar="N",
-        help="of this commit on this machine (default: 3)",
+        "--gates", type=int, default=3, metavar="N", help="of this commit on this machine"
     )
     run.add_argument(
-        "--seconds",
-        type=float,
-        default=1900,
-        metavar="N",
-        help="begin no gate that would end later (default: 1900)",
+        "--seconds", type=float, default=1900, metavar="N", help="begin no gate that ends later"
     )
-    run.add_argument(
-        "--guess",
-        type=float,
-        default=GUESSED_S,
-        metavar="N",
-        help="seconds that the first gate is taken to last (default: %(default)g)",
-    )
-    run.add_argument(
-        "--only",
-        nargs="+",
-        default=(),
-        metavar="FILE",
-        help="gate the workloads of these files (default: all)",
-    )
-    run.add_argument(
-        "--project", type=Path, default=ROOT, metavar="DIR", help="(default: this repository)"
-    )
+    run.add_argument("--only", nargs="+", default=(), metavar="FILE", help="these workloads' files")
     table = kinds.add_parser("table", help="write RESULTS.md")
     table.add_argument("records", type=Path, nargs="+", metavar="RECORD.json")
-    table.add_argument("--out", type=Path, default=HERE / "RESULTS.md", metavar="FILE")
     given = parser.parse_args(argv)
     if given.what == "table":
-        recordings = {path: load(path) for path in given.records}
-        for path, recording in recordings.items():
-            if not recording.gates:
-                parser.error(f"{path}: there is no gate in it")
-        given.out.write_text(markdown(list(recordings.values())), encoding="utf-8")
+        text = markdown([load(path) for path in given.records])
+        (HERE / "RESULTS.md").write_text(text, encoding="utf-8")
         return DONE
-    project, record = given.project.resolve(), given.record.resolve()
-    commit = read_commit(project)
-    inside = str(record.relative_to(project)) if record.is_relative_to(project) else None
-    if commit is not None and inside is not None and inside not in ignored(project, [inside]):
-        parser.error(
-            f"{given.record}: a record in the project is a change of it; write it elsewhere"
-        )
-    machine = read_machine(
-        os.environ, nsys=str(find_nsys(None, os.environ).version), nsys_options=()
-    )
-    baselines = load_settings(project, {}).baselines
-    if (reason := why_none(project, machine, commit, baselines)) is not None:
-        parser.error(f"{given.project}: {reason}")
-    series = Series(
-        path=record,
-        machine=machine,
-        commit=None if commit is None else commit.sha[:12],
-        make=lambda: gate(project, given.only),
+    commit = read_commit(ROOT)
+    if commit is None or commit.dirty:
+        parser.error("the checkout has changes, or is none: a gate would say nothing of a commit")
+    begun = UnchangedGate(
+        at=datetime.now(UTC),
+        machine=read_machine(
+            os.environ, nsys=str(find_nsys(None, os.environ).version), nsys_options=()
+        ),
+        commit=commit.sha[:12],
         only=tuple(given.only),
-        guessed_s=given.guess,
     )
-    return DONE if series.take(given.gates, seconds=given.seconds) else MISSING
+    is_done = make(
+        given.record, given.gates, begun, partial(gate, ROOT, begun.only), seconds=given.seconds
+    )
+    return DONE if is_done else MISSING
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from perfgate.bless.refusals import (
 from perfgate.bless.repeats import by_occasion, occasion_of, once, plainly_differ, why_no_repeat
 from perfgate.explain import sides
 from perfgate.explain.breakdown import breakdown_of, kept
-from perfgate.explain.shown import pace_notes
+from perfgate.explain.shown import start_notes
 from perfgate.judge.evidence import Evidence
 from perfgate.judge.hold import COARSEST, too_coarse
 from perfgate.judge.judge import judge
@@ -193,7 +193,7 @@ def worth_knowing(
         found = [note("never-an-ab-run", why=why)]
     else:
         found = [] if not_on is None else [note("commit-not-on-branch", branch=not_on)]
-    return (*found, *pace_notes(newest.runs))
+    return (*found, *start_notes(newest.runs))
 
 
 def is_alike(baseline: Baseline, result: Result) -> bool:

@@ -68,8 +68,7 @@ def compare(a: str, b: str, *, step: str | None) -> None:
     _check_step(step, a, b)
     with ExitStack() as held:
         found = compared(*_subjects(Project.here(), a, b, step, held))
-    captures = a.endswith(CAPTURES), b.endswith(CAPTURES)
-    show(comparison_text(new_page(), found, captures=captures))
+    show(comparison_text(new_page(), found))
     _leave_unless_compared(found.rows)
 
 

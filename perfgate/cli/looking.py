@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
@@ -16,7 +16,7 @@ from perfgate.cli.terminal import PATH, new_page, show, show_json, usage
 from perfgate.metrics.measure import measure
 from perfgate.model.baseline import Baseline
 from perfgate.model.document_text import SCHEMA_FILE
-from perfgate.model.errors import BaselineMissing, BaselineUnreadable, StoreFailed
+from perfgate.model.errors import BaselineMissing, BaselineUnreadable
 from perfgate.model.metric import Metric
 from perfgate.plugin.outputs import write_file
 from perfgate.render.history import history_json, history_text
@@ -146,7 +146,7 @@ def page(out: Path, workloads: tuple[str, ...]) -> None:
     """Write a page with plots and timelines of each WORKLOAD's newest kept result (default: of
     all)."""
     data = Project.here().page(workloads)
-    _write("page-unwritten", out, [page_html(data)])
+    write_file(out, [page_html(data)])
     kept = plural(len(data.workloads), "workload")
     show(f"{out}: {kept}, {out.stat().st_size / 1e6:.1f} MB")
 
@@ -168,16 +168,8 @@ def trace(out: Path, words: tuple[str, ...]) -> None:
             text = capture_trace(opened(Path(captures[0]), find_tool, held)[1])
         else:
             text = iter([steps_trace(Project.here().page(words))])
-        _write("trace-unwritten", out, text)
+        write_file(out, text)
     show(f"{out}: {size(out.stat().st_size)}; open it in https://ui.perfetto.dev")
-
-
-def _write(code: str, out: Path, parts: Iterable[str]) -> None:
-    try:
-        write_file(out, parts)
-    except OSError as refused:
-        reason = refused.strerror or str(refused)
-        raise StoreFailed(code, file=str(out), reason=reason) from refused
 
 
 @click.command()

@@ -20,7 +20,7 @@ from perfgate.model.note import note
 from perfgate.model.workload import Workload
 from perfgate.plugin.listing import collect
 from perfgate.render.calibration import calibration_text
-from perfgate.system.gate_process import gate_command, run_to_end
+from perfgate.system.process import gate_command, run_to_end
 from perfgate.words import say
 
 REPEATS = 5

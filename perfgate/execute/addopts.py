@@ -5,21 +5,22 @@ Light by design: a worker imports it.
 
 from __future__ import annotations
 
-import argparse
 import re
 import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
 from iniconfig import IniConfig, ParseError
 
 INI = "--override-ini="
-FLAGS, VALUED = "hlqsvxVdf", "ckmnoprW"
-"""Short options of pytest and pytest-xdist, which may stand together in one word: `-qra`, `-xk
-loop`."""
+_STARTS = re.compile(
+    r"(-p|-o)(.+)?|(--(?:override-ini|import-mode|confcutdir))(?:=(.*))?", re.DOTALL
+)
+"""An option that pytest begins with, and its value if that is not the next word; of short options
+that stand together in one word none is."""
 
 
 def settings_of(path: Path) -> Mapping[str, Any]:
@@ -76,27 +77,26 @@ def starting_options(words: Sequence[str], *, folder: Path) -> tuple[str, ...]:
     They come back in one spelling each, a `--confcutdir` as an absolute path; `folder` is what it
     is relative to.
     """
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    parser.add_argument("-p", action="append", default=[], dest="plugins")
-    parser.add_argument("-o", "--override-ini", action="append", default=[], dest="ini")
-    parser.add_argument("--import-mode")
-    parser.add_argument("--confcutdir")
-    for letter in FLAGS:
-        parser.add_argument(f"-{letter}", action="store_true")
-    for letter in set(VALUED) - {"o", "p"}:
-        parser.add_argument(f"-{letter}")
-    try:
-        found, _ = parser.parse_known_args([word for word in words if _is_known(word)])
-    except argparse.ArgumentError:  # an option without its value, which pytest itself refuses
-        return ()
-    options = [f"{INI}{value}" for value in found.ini]
-    options += [] if found.import_mode is None else [f"--import-mode={found.import_mode}"]
-    options += (
-        []
-        if found.confcutdir is None
-        else [f"--confcutdir={(folder / found.confcutdir).resolve()}"]
-    )
-    return (*options, *(word for plugin in found.plugins for word in ("-p", plugin)))
+    options: list[str] = []
+    left = takewhile("--".__ne__, words)
+    for word in left:
+        found = _STARTS.fullmatch(word)
+        if found is None:
+            continue
+        name, value = found[1] or found[3], found[2] or found[4]
+        value = next(left, None) if value is None else value
+        if value is None:  # which pytest itself refuses
+            return ()
+        match name:
+            case "-p":
+                options += [name, value]
+            case "--import-mode":
+                options.append(f"{name}={value}")
+            case "--confcutdir":
+                options.append(f"{name}={(folder / value).resolve()}")
+            case _:
+                options.append(f"{INI}{value}")
+    return tuple(options)
 
 
 def distribution_of(words: Sequence[str]) -> str | None:
@@ -111,15 +111,6 @@ def distribution_of(words: Sequence[str]) -> str | None:
 
 
 _DISTRIBUTES = re.compile(r"(?P<option>-n|--numprocesses)=?(?P<joined>(?<==).*|(?<=-n)\w+)?")
-
-
-def _is_known(word: str) -> bool:
-    """Whether a word is none of short options, or one in which argparse knows each letter before a
-    value."""
-    if not word.startswith("-") or word.startswith("--"):
-        return True
-    letter = word[1:].lstrip(FLAGS)[:1]
-    return not letter or letter in VALUED
 
 
 def starting_options_of(options: Sequence[str]) -> tuple[str, ...]:

@@ -33,7 +33,6 @@ from perfgate.execute.run import (
     OtherSideEnded,
     Ran,
     conditions_of,
-    noting_busy,
     ordered,
 )
 from perfgate.execute.script_hold import DONE, READY, TURN
@@ -188,7 +187,7 @@ class Batch(Iterator[Measured]):
             for run in runs:
                 run.say(DONE)
             read = [
-                self._pool.submit(_read, run, conditions_of(context, sampler, run.turn))
+                self._pool.submit(_read, run, conditions_of(context, sampler, run.turn), busy)
                 for run in runs
             ]
             self._then()
@@ -198,14 +197,14 @@ class Batch(Iterator[Measured]):
                     made, read_at = measured.result()
                 except PerfgateError as failed:
                     raise RunFailed(number, failed) from failed
-                made, ended = noting_busy(made, busy), max(ended, read_at)
+                ended = max(ended, read_at)
                 share_s = (ended - began) / len(runs)  # what follows took is not theirs
                 yield replace(made, run=made.run.model_copy(update={"wall_s": share_s}))
 
 
-def _read(run: _Held, conditions: Conditions) -> tuple[Measured, float]:
+def _read(run: _Held, conditions: Conditions, busy: Note | None) -> tuple[Measured, float]:
     """What a run measured, and when that was known."""
-    return run.measured(conditions), time.monotonic()
+    return run.measured(conditions, busy), time.monotonic()
 
 
 def _take_windows(runs: Sequence[_Held]) -> None:
@@ -223,13 +222,13 @@ def _take_windows(runs: Sequence[_Held]) -> None:
         others = [other for other in runs if other not in measuring]
         quiet = max(QUIET_CORES, NSYS_CORES * len(others))
         deadline = time.monotonic() + QUIET_PATIENCE_S
-        used = _used_by(others, partial(time.sleep, LOOK_S))
-        # What still spins or is written after the last of them measured, or warmed up. A child that
-        # starts rests now and then, so that longer looks follow.
-        while used.cores > quiet:
+        look_s = LOOK_S
+        while (used := _used_by(others, partial(time.sleep, look_s))).cores > quiet:
+            # What still spins or is written after the last of them measured, or warmed up. A child
+            # that starts rests now and then, so that longer looks follow.
             if time.monotonic() > deadline:
                 raise RunFailed(number, used.refused(run))
-            used = _used_by(others, partial(time.sleep, QUIET_LOOK_S))
+            look_s = QUIET_LOOK_S
         used = _used_by(others, partial(_measure, measuring, runs), anew=True)
         if used.cores > quiet and used.cpu_s > QUIET_S:
             raise RunFailed(number, used.refused(run))
@@ -382,14 +381,15 @@ class _Held:
         else:
             time.sleep(patience_s)  # it ends
 
-    def measured(self, conditions: Conditions) -> Measured:
+    def measured(self, conditions: Conditions, busy: Note | None) -> Measured:
         """What it measured, once it has ended.
 
         Raises:
             PerfgateError: it failed, or it is a script whose steps were not held.
         """
         assert self.ran is not None
-        made = self.one.measured(self.ran.result(), conditions, on_tick=self.refuse_if_off)
+        ran = self.ran.result()
+        made = self.one.measured(ran, conditions, busy, on_tick=self.refuse_if_off)
         took_steps = [process.pid for process in made.run.processes]
         if self.one.workload.form == "command" and took_steps != [held_process(self.one.folder)]:
             raise self._unheld()

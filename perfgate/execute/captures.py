@@ -142,17 +142,9 @@ def notes_of(
 
 
 def _lost(workload: Workload, process: ProcessSample) -> Note:
-    """A process that shows another number of steps than were to be measured, with its likely
-    cause."""
-    nested = any(one.code == "ranges-nested" for one in process.notes)
-    if workload.command is None:
-        code = "steps-lost-by-push" if nested else "steps-lost"
-    elif process.steps > (workload.steps or 0):
-        code = "steps-more"
-    else:
-        code = "steps-lost-nested" if nested else "steps-lost-of-command"
+    """A process that shows another number of steps than were to be measured."""
     return note(
-        code,
+        "steps-lost" if workload.command is None else "steps-lost-of-command",
         Severity.INVALID,
         pid=process.pid,
         found=process.steps,

@@ -1,13 +1,35 @@
-"""What nsys is to start for one run, and of which part of the run it takes a capture."""
+"""What one run's process is started with: its command line, its variables, and of which part of it
+nsys takes a capture."""
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from perfgate.execute.addopts import starting_options_of
+from perfgate.execute.context import RunContext
+from perfgate.execute.import_log import FOLDER, HOLD, ON_SIGTERM
+from perfgate.execute.side_environment import environment_there
 from perfgate.model.machine import Machine
+from perfgate.model.order import RUN_COOKIE
 from perfgate.model.workload import CaptureMode, CaptureWindow, Workload
+from perfgate.profilers.nsys.command import withhold_secrets
+
+UNWANTED_IN_WORKERS: Final = (
+    *("PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER"),
+    *("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START"),
+    HOLD,
+)
+"""Variables of the pytest around a gate that would change the pytest inside a worker, or have
+coverage slow it down; and that of a held run around it."""
+
+ONE_THREAD: Final[Mapping[str, str]] = {"OMP_NUM_THREADS": "1"}
+"""For the sides of a pair that share a core, where the user has set nothing: they go there when all
+is loaded, and what counts its threads at its start (torch, MKL and OpenBLAS, by this variable) must
+not count the cores of before."""
 
 
 def worker_command(
@@ -59,3 +81,59 @@ def capture_window(workload: Workload, machine: Machine) -> CaptureMode | Captur
     if workload.capture is CaptureMode.CUDA_PROFILER_API and not machine.gpus:
         return CaptureMode.ALL
     return workload.capture
+
+
+def given_environment(context: RunContext, workload: Workload, imports: Path) -> dict[str, str]:
+    """The variables of a run, secrets among them; its Python processes log to `imports`.
+
+    A command finds what the gate's environment holds, also `python`, and also where pytest was
+    started without that being activated. A PATH of the workload's own is left as it is.
+    """
+    given = {**context.env, **workload.env}
+    if workload.form == "command" and "PATH" not in workload.env:
+        programs = str(Path(context.python).parent)
+        given["PATH"] = os.pathsep.join((programs, given.get("PATH", os.defpath)))
+    if context.tree is None:
+        inherited = [given["PYTHONPATH"]] if given.get("PYTHONPATH") else []
+        given["PYTHONPATH"] = os.pathsep.join((str(imports), *inherited))
+        given[FOLDER] = str(imports)
+        if workload.form == "command":
+            given[ON_SIGTERM] = "1"  # a launcher may end its processes by a signal
+        return given
+    has_own = context.settings.ab_python is not None
+    return environment_there(
+        given,
+        context.tree,
+        workload=workload,
+        imports=imports,
+        python=Path(context.python) if has_own else None,
+    )
+
+
+def process_environment(
+    context: RunContext,
+    workload: Workload,
+    given: Mapping[str, str],
+    *,
+    run_id: str,
+    shares_core: bool,
+    held: Path | None,
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """The variables that a run's processes get, and the names of those that are withheld.
+
+    What the workload's own file sets is no secret, and is meant for it. `held` is the run's folder
+    where it is a script that is held.
+    """
+    passed = (*context.settings.pass_env, *workload.pass_env, *workload.env)
+    env, withheld = withhold_secrets(given, passed)
+    cwd = context.root / (workload.cwd or ".")
+    cookie = env.get(RUN_COOKIE)
+    return {
+        **(ONE_THREAD if shares_core else {}),
+        **{name: value for name, value in env.items() if name not in UNWANTED_IN_WORKERS},
+        # Behind what this gate itself was marked with: whoever started it can end all of it.
+        RUN_COOKIE: f"{cookie}:{run_id}" if cookie else run_id,
+        # As a shell would have it: this gate's own is another folder, in an A/B run the project's.
+        "PWD": str(cwd.absolute()),
+        **({} if held is None else {HOLD: str(held.absolute())}),
+    }, withheld

@@ -62,7 +62,8 @@ def at_commit(
     Raises:
         RevisionMissing: the clone does not have the commit.
         RepositoryUnreadable: git does not answer.
-        WorktreeFailed: it cannot be checked out or made ready to run.
+        WorktreeFailed: it cannot be checked out or made ready to run, or lacks the interpreter that
+        `ab_python` names.
     """
     folder, setup = context.root / ".perfgate" / "worktrees", context.settings.ab_setup
     with worktree(context.root, revision, folder=folder, env=context.env) as tree:
@@ -75,22 +76,12 @@ def at_commit(
                 on_line=on_line,
                 clean=context.cleaner.clean,
             )
-        yield in_worktree(context, tree)
-
-
-def in_worktree(context: RunContext, tree: Worktree) -> RunContext:
-    """Return the context whose runs are of a checkout's commit.
-
-    Raises:
-        WorktreeFailed: the checkout lacks the interpreter that `ab_python` names, or the disk is
-        full.
-    """
-    pin(tree)
-    python = context.settings.ab_python
-    return replace(
-        context,
-        root=tree.root,
-        python=context.python if python is None else str(interpreter(tree, python)),
-        pytest_options=options_there(context.pytest_options, tree),
-        tree=tree,
-    )
+        pin(tree)
+        own = context.settings.ab_python
+        yield replace(
+            context,
+            root=tree.root,
+            python=context.python if own is None else str(interpreter(tree, own)),
+            pytest_options=options_there(context.pytest_options, tree),
+            tree=tree,
+        )

@@ -30,7 +30,7 @@ from perfgate.profilers.nsys.export.scrub import scrub
 from perfgate.profilers.nsys.profile import LOG as NSYS_LOG
 from perfgate.profilers.seam import Captured
 from perfgate.system.ending import abandoned, end_all
-from perfgate.system.files import UNDERWAY, files_below, left, remove_left_folders
+from perfgate.system.files import UNDERWAY, files_below, left
 
 ORDER: Final = "order.json"
 WORKER_REPORT: Final = "worker-report.json"
@@ -168,9 +168,7 @@ def end_killed_gates() -> Note | None:
 
 def remove_killed_runs(results: Path, cleaner: Cleaner) -> Note | None:
     """Remove what runs of killed gates have left below the kept results, but for their logs; how
-    many these were. Also whole temporary folders, of a killed selftest or doctor.
-    """
-    remove_left_folders()
+    many these were."""
     removed = sum(_remove_if_left(folder, cleaner) for folder in _runs_underway(results))
     return note("killed-gate-removed", runs=removed) if removed else None
 

@@ -3,6 +3,7 @@ pairs with another commit."""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
@@ -11,31 +12,28 @@ from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
-from perfgate.execute.ahead import Batch, RunFailed, Wanted
+from perfgate.execute.ahead import Batch, RunFailed, Wanted, in_blocks
 from perfgate.execute.context import RunContext
 from perfgate.execute.lab import NOT_MEASURED_BY, SHOWN_SHA, Asked, Pair, blessed_at
 from perfgate.execute.laboratory import Laboratory
-from perfgate.execute.planned import (
+from perfgate.execute.plan import (
     PlannedRun,
+    Taken,
     Unit,
-    asked_as,
     first_of,
-    pair_in_blocks,
+    how_to_run,
     pair_of,
     steps_of_a_block,
 )
 from perfgate.execute.provenance import is_as_blessed, prove_apart
-from perfgate.execute.room import how_to_run
 from perfgate.execute.run import TRIES, Measured
 from perfgate.execute.side_environment import declared_there
-from perfgate.execute.taken import Taken
 from perfgate.model.baseline import Baseline, BlessedRun, code_digest
 from perfgate.model.errors import (
     CodeUnproven,
     NsysCrashed,
     PerfgateError,
     WorkloadFailed,
-    WorkloadTimedOut,
     WorktreeFailed,
 )
 from perfgate.model.machine import Machine
@@ -44,9 +42,7 @@ from perfgate.model.sample import Form, Run
 from perfgate.model.settings import ABForm
 from perfgate.model.workload import Workload
 
-_MADE_AGAIN = (WorkloadFailed, WorkloadTimedOut, NsysCrashed)
-"""How a run may fail because of those that are alive next to it: one that wants what another holds
-fails, or waits for it."""
+_Made = tuple[PlannedRun, Measured]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +58,22 @@ class _Other:
         return self.commit[:SHOWN_SHA]
 
 
+@dataclass(frozen=True)
+class _Started:
+    """Runs of either side that are started together, or one that is made when it is asked for."""
+
+    jobs: Sequence[PlannedRun]
+    made: Generator[Measured] | Batch
+    joins_others: bool = False
+    """Whether it was started while the last runs of another workload were alive."""
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether nothing is alive next to it that it could do without."""
+        fewest = 2 if self.jobs[0].form is Form.BLOCK else 1
+        return len(self.jobs) == fewest and not self.joins_others
+
+
 class FreshLab:
     """Makes the runs of one workload, each on an idle GPU; whoever judges reads what it returns."""
 
@@ -73,28 +85,26 @@ class FreshLab:
         self._folder = folder
         self._baseline = baseline
         self._against = of.asked.against
-        self.taken = Taken(workload=workload, baseline=baseline)
-        self._folders = 0
+        self.taken = Taken(workload, baseline)
         self._named: Counter[str] = Counter()
         """Runs that were started, by what their folders are called."""
-        self._pairs = dict.fromkeys(Form, 0)
-        self._coming: _Coming | None = None
+        self._pairs: Counter[Form] = Counter()
+        self._stages: tuple[Asked, ...] = ()
+        """What was prepared, and is still to be asked for."""
+        self._left: list[Unit] = []
+        """What of it is still to be made, also of what was asked for last."""
+        self._making: Generator[_Made] | None = None
         self._batch: _Started | None = None
         """What is started, and was not asked for yet."""
         self.started = 0
-        self._failed_ahead: PerfgateError | None = None
+        self._failed_together: PerfgateError | None = None
         """Why runs are not started together any more."""
-        self._mixes = True
-        """Whether runs of several stages are."""
-        self.notes: tuple[Note, ...] = ()
-        """What is to be known of how they were made."""
 
     @property
     def machine(self) -> Machine:
         """The machine, with the versions that the worker really loaded."""
         machine = self._of.context.machine
-        last = self.taken.last
-        report = None if last is None else last.worker_report
+        report = None if self.taken.last is None else self.taken.last.worker_report
         if report is None:
             return machine
         loaded = {"torch": report.torch, "cuda": report.cuda or machine.cuda, "nvtx": report.nvtx}
@@ -125,39 +135,47 @@ class FreshLab:
         """Its SHA."""
         return self._other.commit
 
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What is to be known of how its runs were made."""
+        failed = self._failed_together
+        if failed is None or isinstance(failed, NsysCrashed):
+            return ()
+        return (note("ahead-failed", Severity.WARN, failure=noted(failed)),)
+
+    # What is asked for
+
     def prepare(self, *asked: Asked) -> None:
         """Know what will be asked for next, to start runs of several stages together."""
-        if self._coming is not None and self._coming.asked == asked:
+        if self._stages == asked and self._making is not None:
             return
-        self.close()
         try:
             _ = any(form is not None for form, _ in asked) and self._other
         except PerfgateError:
-            return  # whoever asks for it hears why
-        units = [unit for form, number in asked for unit in self._units(form, number)]
-        self._coming = _Coming(asked, units, self._made(units))
+            self.close()  # whoever asks for it hears why
+        else:
+            self._plan(*asked)
 
     def start_first(self, *asked: Asked) -> None:
         """Prepare what will be asked for, and start the first of it where that can wait."""
         self.prepare(*asked)
         form, _ = self._how()
-        if self._coming is not None and self._coming.left and form is not Form.ALONE:
-            self._batch = replace(self._start(self._coming.left), joins_others=True)
-            self._of.standing = self
+        if self._left and form is not Form.ALONE:
+            self._batch = replace(self._start(), joins_others=True)
+            self._of.end_standing = self.close
 
     def close(self) -> None:
         """End what was started and is not wanted any more."""
-        if self._coming is not None:
-            self._coming.made.close()
-            self._coming = None
+        if self._making is not None:
+            self._making.close()
         if self._batch is not None:
             self._batch.made.close()
-            self._batch = None
-        self.started = 0
+        self._making = self._batch = None
+        self._stages, self._left, self.started = (), [], 0
 
     def runs(self, number: int) -> Generator[Run]:
         """Make runs of the candidate, as many of them started together as there is room for."""
-        for made in self._asked(None, number):
+        for _, made in self._asked(None, number):
             yield made.run
 
     def pairs(self, form: Form, number: int) -> Generator[Pair]:
@@ -166,31 +184,35 @@ class FreshLab:
             self._refuse_other_command()
         made = self._asked(form, number)
         with closing(made):
-            for one, other in zip(made, made, strict=True):
-                candidate_first = self._pairs[form] % 2 and form is not Form.BLOCK
-                there, here = (other, one) if candidate_first else (one, other)
+            for (job, one), (_, other) in zip(made, made, strict=True):
+                there, here = (one, other) if job.is_reference else (other, one)
                 self._pairs[form] += 1
                 yield self._held_apart(there, here)
 
-    def _asked(self, form: Form | None, number: int) -> Generator[Measured]:
+    def _asked(self, form: Form | None, number: int) -> Generator[_Made]:
         """What was prepared, if it is that; whoever wants no more of it ends all of it."""
-        if self._coming is None or self._coming.asked[:1] != ((form, number),):
-            self.close()
-            units = self._units(form, number)
-            self._coming = _Coming(((form, number),), units, self._made(units))
-        coming = self._coming = replace(self._coming, asked=self._coming.asked[1:])
+        if self._stages[:1] != ((form, number),):
+            self._plan((form, number))
+        making, self._stages = self._making, self._stages[1:]
+        assert making is not None
         left = number if form is None else 2 * number
         try:
-            for made in islice(coming.made, left):
+            for made in islice(making, left):
                 left -= 1
                 yield made
         finally:
-            if self._coming is coming and (left or not coming.asked):
+            if self._making is making and (left or not self._stages):
                 self.close()
+
+    def _plan(self, *asked: Asked) -> None:
+        self.close()
+        self._stages = asked
+        self._left = [unit for form, number in asked for unit in self._units(form, number)]
+        self._making = self._made()
 
     def _units(self, form: Form | None, number: int) -> list[Unit]:
         """What is made together if there is room: each run of the candidate, or both of a pair."""
-        after = len(self.taken.own) if form is None else self._pairs[form]
+        after = self.taken.own if form is None else self._pairs[form]
         planned = after + number
         if form is None:
             return [
@@ -201,109 +223,106 @@ class FreshLab:
 
     # Runs of either side
 
-    def _made(self, left: list[Unit]) -> Generator[Measured]:
+    def _made(self) -> Generator[_Made]:
         """Make what is left of runs of either side, as many ahead as there is room for.
 
         Where some fail that are alive at once, each unit is made again by itself; so is one in
         which nsys broke down.
         """
-        while left:
-            batch, self._batch = self._batch or self._start(left), None
-            self._of.standing = None
+        while self._left:
+            batch, self._batch = self._batch or self._start(), None
+            self._of.end_standing = None
             try:
-                yield from self._of_batch(batch, left)
+                yield from self._of_batch(batch)
             except RunFailed as failed:
                 self.started = 0
-                job = batch.jobs[failed.number]
-                if job.asked == batch.jobs[0].asked:
-                    self._try_again(job, failed.error, is_alone=batch.is_alone)
-                else:
-                    self._mixes = False  # its own stage says what that means
+                self._try_again(batch.jobs[failed.number], failed.error, is_alone=batch.is_alone)
 
-    def _start(self, left: Sequence[Unit]) -> _Started:
-        """Start as many of them as there is room for."""
+    def _start(self) -> _Started:
+        """Start as many of what is left as there is room for."""
         form, most = self._how()
-        mixes = self._mixes and self.taken.step_ms is not None
-        jobs = first_of(left if mixes else asked_as(left[0][0].asked, left), most)
+        jobs = first_of(self._left, most, with_blocks=self.taken.step_ms is not None)
         if jobs[0].form is Form.BLOCK and form is Form.ALONE:
             form = Form.EARLY  # both sides of a pair are alive at once in any case
-        if self._of.standing not in (None, self):
-            self._of.standing.close()  # its runs are to see nothing of these
-        is_last = len(jobs) == sum(map(len, left))
+        standing = self._of.end_standing
+        if standing is not None and standing != self.close:
+            standing()  # its runs are to see nothing of these
+        is_last = len(jobs) == sum(map(len, self._left))
         made = self._of.make(self._wanted(jobs), form, self._of.at_end if is_last else lambda: None)
         self.started = len(jobs)
         return _Started(jobs, made)
 
-    def _of_batch(self, batch: _Started, left: list[Unit]) -> Iterator[Measured]:
+    def _of_batch(self, batch: _Started) -> Iterator[_Made]:
         """Take the runs of a batch, and each that is there off what is left."""
-        read: list[tuple[PlannedRun, Measured]] = []
+        read: list[_Made] = []
         with closing(batch.made):
-            for job in batch.jobs:
-                with self._of.listener.run(self._title(job, batch.jobs)):
+            for number, job in enumerate(batch.jobs):
+                with self._of.listener.run(self._title(job, len(batch.jobs))):
                     try:
                         read.append((job, next(batch.made)))
                     except PerfgateError as failed:
-                        raise RunFailed(batch.jobs.index(job), failed) from failed
+                        raise RunFailed(number, failed) from failed
                 if job.form is Form.BLOCK and job.is_reference:
                     continue  # neither side of these counts without the other
-                for each, one in read:
-                    left[:1] = [left[0][1:]] if len(left[0]) > 1 else []
+                for each, made in read:
+                    self._left[:1] = [self._left[0][1:]] if len(self._left[0]) > 1 else []
                     self.started -= 1
-                    yield self._finished(each, _in_form(one, each.form))
+                    yield each, self._finished(each, made)
                 read.clear()
 
     def _how(self) -> tuple[Form, int]:
         """The form of the next runs, and how many at once."""
         asked = self._workload.ahead or self._of.asked.settings.ahead
-        if self._failed_ahead is not None:
+        if self._failed_together is not None:
             asked = 1
         last, blessed = self.taken.last, () if self._baseline is None else self._baseline.runs
         own = () if last is None else (BlessedRun.of(last.run),)
         form, most = how_to_run(
             self._workload, self._of.context.machine, (*blessed, *own), asked=asked
         )
-        if self.taken.steps is None:
-            most = 1  # the others take as many steps as the first one chooses
-        return form, most
+        # The others take as many steps as the first one chooses.
+        return form, most if self.taken.steps is not None else 1
 
     def _wanted(self, batch: Sequence[PlannedRun]) -> list[Wanted]:
         """Folders for one more try of some runs, and what each is to do."""
         made: list[Wanted] = []
-        steps = self.taken.steps
-        alone = self._workload.model_copy(update={"steps": steps})
-        longer = alone.model_copy(update={"steps": self.taken.steps_in_blocks})
         for job in batch:
-            workload = longer if job.form is Form.BLOCK else alone
-            job.steps = workload.steps
             if not job.folder:
-                self._folders += 1
-                job.folder = f"run-{self._folders}"
+                self._named["run"] += 1
+                job.folder = f"run-{self._named['run']}"
             job.tries += 1
             self._named[job.folder] += 1  # also of one that was started before, and not wanted
             named = self._named[job.folder]
             folder = job.folder if named == 1 else f"{job.folder}-try-{named}"
-            context = self._other.context if job.is_reference else self._of.context
-            made.append(Wanted(context=context, workload=workload, folder=self._folder / folder))
-        for place, job in enumerate(batch):
-            if job.form is Form.BLOCK and job.is_reference:
-                there, here = made[place : place + 2]
-                steps = steps_of_a_block(self.taken.step_ms, self.taken.steps_in_blocks)
-                made[place : place + 2] = pair_in_blocks((there, here), job, steps)
+            in_turns = job.form is Form.BLOCK
+            steps = self.taken.steps_in_blocks() if in_turns else self.taken.steps
+            made.append(
+                Wanted(
+                    context=self._other.context if job.is_reference else self._of.context,
+                    workload=self._workload.model_copy(update={"steps": steps}),
+                    folder=self._folder / folder,
+                )
+            )
+            if in_turns and not job.is_reference:
+                reference = batch[len(made) - 2]
+                made[-2:] = in_blocks(
+                    (made[-2], made[-1]),
+                    candidate_begins=reference.candidate_begins,
+                    block_steps=steps_of_a_block(self.taken.step_ms, steps or 0),
+                    core=max(os.sched_getaffinity(0)),
+                )
         return made
 
-    def _title(self, job: PlannedRun, batch: Sequence[PlannedRun]) -> str:
+    def _title(self, job: PlannedRun, together: int = 1) -> str:
         title = f"{job.title}, {self._other.shown}" if job.is_reference else job.title
-        return title if len(batch) == 1 else f"{title} ({len(batch)} started together)"
+        return title if together == 1 else f"{title} ({together} started together)"
 
     def _finished(self, job: PlannedRun, made: Measured) -> Measured:
         """A run of either side that was made, held to what it is to be."""
-        failed = self._failed_ahead
-        if failed is not None and not self.notes and not isinstance(failed, NsysCrashed):
-            self.notes = (note("ahead-failed", Severity.WARN, failure=noted(failed)),)
         if job.is_reference:
-            made = self._as_blessed(made)
+            self._refuse_unblessed(made)
         made = self.taken.take(job, made)
-        self._of.listener.done(self._title(job, [job]), made.run)
+        self._of.listener.done(self._title(job), made.run)
         return made
 
     def _try_again(self, job: PlannedRun, failed: PerfgateError, *, is_alone: bool) -> None:
@@ -314,27 +333,32 @@ class FreshLab:
         """
         if isinstance(failed, NsysCrashed) and job.tries < TRIES:
             self._of.listener.crashed(failed)
-        elif is_alone or not isinstance(failed, _MADE_AGAIN):
-            if job.form is Form.BLOCK:
-                failed = self._failed_in_blocks(failed)
-            if is_alone:
-                self._failed_ahead = None  # others alive next to it are not why it failed
-            raise self._failed_there(failed) if job.is_reference else failed
+        elif is_alone:
+            self._failed_together = None  # others alive next to it are not why it failed
+            raise self._failed_alone(job, failed)
         if not is_alone:
-            self._failed_ahead = failed
+            self._failed_together = failed
 
-    def _failed_in_blocks(self, failed: PerfgateError) -> PerfgateError:
-        """A workload's failure in blocks, with what may be behind it: data for as many turns as are
-        declared."""
-        steps, alone = self.taken.steps_in_blocks, self.taken.steps or 0
-        if not isinstance(failed, WorkloadFailed) or steps <= alone:
+    def _failed_alone(self, job: PlannedRun, failed: PerfgateError) -> PerfgateError:
+        """What it means that a run came to nothing: in blocks its data may end before the turns do,
+        and one of the other commit says nothing of the candidate."""
+        in_turns = job.form is Form.BLOCK and isinstance(failed, WorkloadFailed)
+        alone = self.taken.steps or 0
+        if in_turns and (steps := self.taken.steps_in_blocks()) > alone:
+            failed = WorkloadFailed(
+                "failed-in-blocks",
+                workload=self._workload.id,
+                failure=failed,
+                turns=self._workload.warmup + steps,
+                turns_alone=self._workload.warmup + alone,
+            )
+        if not job.is_reference or not isinstance(failed, NOT_MEASURED_BY):
             return failed
-        return WorkloadFailed(
-            "failed-in-blocks",
+        return WorktreeFailed(
+            "side-does-not-run",
             workload=self._workload.id,
+            commit=self._other.shown,
             failure=failed,
-            turns=self._workload.warmup + steps,
-            turns_alone=self._workload.warmup + alone,
         )
 
     # Whether the other side is what it is taken for
@@ -357,17 +381,6 @@ class FreshLab:
         blessed = self._baseline if self._against is None else None
         return None if blessed is None or blessed.code is None else blessed
 
-    def _failed_there(self, failed: PerfgateError) -> PerfgateError:
-        """What it means for an A/B run that a run of the other commit came to nothing."""
-        if not isinstance(failed, NOT_MEASURED_BY):
-            return failed
-        return WorktreeFailed(
-            "side-does-not-run",
-            workload=self._workload.id,
-            commit=self._other.shown,
-            failure=failed,
-        )
-
     def _refuse_other_command(self) -> None:
         """Hold a command as the commit declares it to the one that was blessed: its code may be the
         same.
@@ -387,11 +400,15 @@ class FreshLab:
                 file=self._workload.source,
             )
 
-    def _as_blessed(self, made: Measured) -> Measured:
-        """A run of the other commit, held to the files that were blessed."""
+    def _refuse_unblessed(self, made: Measured) -> None:
+        """Hold a run of the other commit to the files that were blessed.
+
+        Raises:
+            CodeUnproven: they are others.
+        """
         blessed = self._blessed
         if blessed is None or code_digest(made.code) == blessed.code:
-            return made
+            return
         # Older baselines of a command noted another set of files; that its commit was clean is
         # known.
         is_same = self._workload.form == "command"
@@ -401,51 +418,15 @@ class FreshLab:
             raise CodeUnproven(
                 "files-not-as-blessed", workload=self._workload.id, commit=self._other.shown
             )
-        return made
 
     def _held_apart(self, there: Measured, here: Measured) -> Pair:
         """Hold what the other commit's run loaded to what the candidate's did."""
-        context = self._other.context
-        if context.tree is not None:
+        tree = self._other.context.tree
+        if tree is not None:
             prove_apart(
                 self._workload,
-                context.tree,
+                tree,
                 reference=there.import_logs,
                 candidate=here.import_logs,
-                env=context.env,
             )
         return Pair(reference=there.run, candidate=here.run)
-
-
-@dataclass(frozen=True)
-class _Coming:
-    """What was prepared, and is started by the first that is asked for of it."""
-
-    asked: tuple[Asked, ...]
-    """Stages that are still to be asked for."""
-    left: list[Unit]
-    """What of them is still to be made."""
-    made: Generator[Measured]
-
-
-@dataclass(frozen=True)
-class _Started:
-    """Runs of either side that are started together, or one that is made when it is asked for."""
-
-    jobs: Sequence[PlannedRun]
-    made: Generator[Measured] | Batch
-    joins_others: bool = False
-    """Whether it was started while the last runs of another workload were alive."""
-
-    @property
-    def is_alone(self) -> bool:
-        """Whether nothing is alive next to it that it could do without."""
-        fewest = 2 if self.jobs[0].form is Form.BLOCK else 1
-        return len(self.jobs) == fewest and not self.joins_others
-
-
-def _in_form(made: Measured, form: Form) -> Measured:
-    """The run with its form, where it was not held."""
-    if made.run.form in (Form.EARLY, Form.LATE):
-        return made
-    return replace(made, run=made.run.model_copy(update={"form": form}))

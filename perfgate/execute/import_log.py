@@ -40,19 +40,10 @@ def log(cwd: str, executed: list[str]) -> str:
     return json.dumps(
         {
             "pid": os.getpid(),
-            "namespace": namespace(),
             "prefixes": sorted({sys.prefix, sys.base_prefix, sys.exec_prefix}),
             "files": sorted({os.path.join(cwd, file) for file in files if file}),  # noqa: PTH118
         }
     )
-
-
-def namespace() -> str:
-    """The one that this process's id is of; nothing where the system does not say."""
-    try:
-        return os.readlink("/proc/self/ns/pid")  # noqa: PTH115
-    except OSError:
-        return ""
 
 
 def note_executed(noted: list[str]) -> None:

@@ -55,6 +55,7 @@ SIDE_MISSING_BY: Final = (CodeUnproven, RepositoryUnreadable, RevisionMissing, W
 
 SHOWN_SHA: Final = 12
 """Digits of a commit that are shown."""
+
 # What a gate sees
 
 

@@ -10,12 +10,12 @@ import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack
 from functools import cached_property
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 from perfgate.execute.ahead import Batch, Wanted
 from perfgate.execute.context import RunContext, at_commit
 from perfgate.execute.lab import SHOWN_SHA, Against, Invocation, Listener
-from perfgate.execute.run import Measured, measure_run, noting_busy
+from perfgate.execute.run import Measured, measure_run
 from perfgate.machine import read_machine, wait_until_idle
 from perfgate.model.errors import PerfgateError
 from perfgate.model.machine import Machine
@@ -30,13 +30,6 @@ IDLE_PATIENCE_S: Final = 10.0
 second."""
 
 T = TypeVar("T")
-
-
-class SupportsClose(Protocol):
-    """What ends the runs that it has started."""
-
-    def close(self) -> None:
-        """End them."""
 
 
 class Laboratory:
@@ -55,8 +48,8 @@ class Laboratory:
         self.at_end = at_end
         """Called while the last runs that a workload has asked for end and are read."""
         self._time_left_s = time_left_s
-        self.standing: SupportsClose | None = None
-        """The workload whose first runs are started, and not asked for yet."""
+        self.end_standing: Callable[[], None] | None = None
+        """Ends the first runs of a workload that are started, and not asked for yet."""
         # By commit. What failed once is not tried again for the next workload.
         self._checkouts: dict[str, RunContext | PerfgateError] = {}
         self._commits: dict[str, str | PerfgateError] = {}
@@ -90,7 +83,7 @@ class Laboratory:
 
     def _alone(self, one: Wanted) -> Generator[Measured]:
         busy = self.busy()
-        yield noting_busy(measure_run(one.context, one.workload, one.folder), busy)
+        yield measure_run(one.context, one.workload, one.folder, busy)
 
     # The same for all
 

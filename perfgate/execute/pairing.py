@@ -4,7 +4,7 @@ other pair."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Iterable
 from itertools import combinations_with_replacement
 from statistics import fmean, median
 from typing import Final
@@ -16,10 +16,6 @@ FEWEST_NEIGHBOURS: Final = 5
 """Three blocks of either side have so many; of fewer, one disturbed block would spoil half."""
 _FARTHEST_LOG: Final = 700.0
 """exp() of more than this is no double."""
-
-_Differ = Callable[[BlockSample, BlockSample], float | None]
-"""What a block of the candidate differs by from one of the reference; None where that has no
-meaning."""
 
 
 def in_noise_of(reference: Run, run: Run) -> Run:
@@ -45,19 +41,24 @@ def in_noise_of(reference: Run, run: Run) -> Run:
     neighbours = _in_order(reference, run)
     if not neighbours:
         return run
+    steps = _ratios([(there.step_ms, here.step_ms) for there, here in neighbours])
+    means = _ratios([(there.mean_ms, here.mean_ms) for there, here in neighbours])
+    gaps = _enough(
+        here.gap_ms - there.gap_ms
+        for there, here in neighbours
+        if there.gap_ms is not None and here.gap_ms is not None
+    )
     there, values = reference.processes[0].values, dict(run.processes[0].values)
-    means = _differences(neighbours, _log_ratio_of_means)
+    known = there.keys() & values.keys()
     ratios = {
-        Metric.STEP_MS: _middle(_differences(neighbours, _log_ratio)),
-        Metric.STEP_MEAN_MS: fmean(means) if means else None,
+        Metric.STEP_MS: _middle(steps) if steps else math.inf,
+        Metric.STEP_MEAN_MS: fmean(means) if means else math.inf,
     }
     for metric, ratio in ratios.items():
-        is_known = metric in there and metric in values
-        if is_known and ratio is not None and abs(ratio) < _FARTHEST_LOG:
+        if metric in known and abs(ratio) < _FARTHEST_LOG:
             values[metric] = there[metric] * math.exp(ratio)
-    longer = _middle(_differences(neighbours, _longer_gap))
-    if longer is not None and Metric.GAP_MS in there and Metric.GAP_MS in values:
-        values[Metric.GAP_MS] = max(0.0, there[Metric.GAP_MS] + longer)
+    if gaps and Metric.GAP_MS in known:
+        values[Metric.GAP_MS] = max(0.0, there[Metric.GAP_MS] + _middle(gaps))
     process = run.processes[0].model_copy(update={"values": values})
     return run.model_copy(update={"processes": (process,)})
 
@@ -83,30 +84,17 @@ def _in_order(reference: Run, run: Run) -> list[tuple[BlockSample, BlockSample]]
     ]
 
 
-def _differences(neighbours: list[tuple[BlockSample, BlockSample]], differ: _Differ) -> list[float]:
+def _ratios(sides: Iterable[tuple[float | None, float | None]]) -> list[float]:
+    """Logarithms of the candidate's time over the reference's, where both are known and not 0."""
+    return _enough(math.log(here) - math.log(there) for there, here in sides if there and here)
+
+
+def _enough(differences: Iterable[float]) -> list[float]:
     """What neighbours differ by, where that is known of enough of them."""
-    found = [one for there, here in neighbours if (one := differ(there, here)) is not None]
+    found = list(differences)
     return found if len(found) >= FEWEST_NEIGHBOURS else []
 
 
-def _middle(differences: list[float]) -> float | None:
+def _middle(differences: Iterable[float]) -> float:
     pairs = combinations_with_replacement(differences, 2)
-    return median([(one + other) / 2 for one, other in pairs]) if differences else None
-
-
-def _log_ratio(there: BlockSample, here: BlockSample) -> float | None:
-    return _log_of_ratio(there.step_ms, here.step_ms)
-
-
-def _log_ratio_of_means(there: BlockSample, here: BlockSample) -> float | None:
-    if there.mean_ms is None or here.mean_ms is None:
-        return None
-    return _log_of_ratio(there.mean_ms, here.mean_ms)
-
-
-def _log_of_ratio(there: float, here: float) -> float | None:
-    return math.log(here) - math.log(there) if there > 0 and here > 0 else None
-
-
-def _longer_gap(there: BlockSample, here: BlockSample) -> float | None:
-    return None if there.gap_ms is None or here.gap_ms is None else here.gap_ms - there.gap_ms
+    return median((one + other) / 2 for one, other in pairs)

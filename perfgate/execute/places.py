@@ -3,7 +3,7 @@ nothing.
 
 ```
 /home/proj/                        a working tree                  train.py
-/home/proj/.venv/lib/...           an environment                  numpy
+/home/proj/.venv/lib/...           installed packages              numpy
 /home/proj/.perfgate/worktrees/..  another working tree            train.py of another commit
 /opt/py/site-packages/             installed packages              torch
 ~/.cache/torch_extensions/         nobody's                        kernels.so
@@ -35,7 +35,7 @@ class PlaceKind(StrEnum):
 
     TREE = "working tree"
     PACKAGES = "installed packages"
-    ENVIRONMENT = "environment"
+    """Or an environment around them."""
     NOBODYS = "nobody's"
 
 
@@ -91,38 +91,23 @@ class Places:
         return self._known[folder]
 
     def _look(self, folder: Path) -> Place:
+        around = self._known.get(folder.parent, Place(PlaceKind.NOBODYS, folder))
+        is_environment_here = folder in self._environments or is_environment(folder)
         if folder in self._trees:
             return Place(PlaceKind.TREE, folder)
         if folder.is_relative_to(PACKAGE) or folder.name == KEPT:
             return Place(PlaceKind.NOBODYS, folder)
-        if folder in self._environments or is_environment(folder):
-            return Place(PlaceKind.ENVIRONMENT, folder)
-        if holds_packages(folder) and not self._is_in_tree(folder):
+        if is_environment_here or (around.folder not in self._trees and holds_packages(folder)):
             return Place(PlaceKind.PACKAGES, folder)
-        if (folder / ".git").exists() and not self._is_submodule(folder):
+        if (folder / ".git").exists() and not _is_submodule(folder):
             return Place(PlaceKind.TREE, folder)
-        if folder.parent == folder:
-            return Place(PlaceKind.NOBODYS, folder)
-        around = self._place(folder.parent)
-        # A home folder may be a repository; the caches in it are no code of that.
-        is_cache = folder.name.startswith(".") and around.folder not in self._trees
-        return (
-            Place(PlaceKind.NOBODYS, folder)
-            if is_cache and around.kind is PlaceKind.TREE
-            else around
-        )
+        return around
 
-    def _is_in_tree(self, folder: Path) -> bool:
-        """Whether the working trees that are compared hold a folder, and no environment in them
-        does."""
-        return folder.parent != folder and self._place(folder.parent) in (
-            Place(PlaceKind.TREE, tree) for tree in self._trees
-        )
 
-    def _is_submodule(self, folder: Path) -> bool:
-        """Whether a working tree is part of one that is compared: its notes lie among its."""
-        note = folder / ".git"
-        return note.is_file() and "/modules/" in note.read_text("utf-8", "replace")
+def _is_submodule(folder: Path) -> bool:
+    """Whether a working tree is part of the one around it: its notes lie among its."""
+    note = folder / ".git"
+    return note.is_file() and "/modules/" in note.read_text("utf-8", "replace")
 
 
 def holds_packages(folder: Path) -> bool:

@@ -34,7 +34,6 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from perfgate.execute.context import RunContext
-from perfgate.execute.import_log import namespace
 from perfgate.execute.places import KEPT, PACKAGE, Place, PlaceKind, Places
 from perfgate.execute.worktree import Worktree
 from perfgate.model.baseline import ALL_TRACKED, code_files
@@ -62,8 +61,6 @@ class ImportLog:
     """Where its interpreter and environment are."""
     files: tuple[str, ...] = ()
     """Of its modules, and what it executed by a path."""
-    namespace: str = ""
-    """What `pid` is of."""
 
 
 def read_import_logs(folder: Path) -> tuple[ImportLog, ...]:
@@ -77,7 +74,6 @@ def read_import_logs(folder: Path) -> tuple[ImportLog, ...]:
                     pid=int(log["pid"]),
                     prefixes=tuple(log["prefixes"]),
                     files=tuple(log["files"]),
-                    namespace=str(log["namespace"]),
                 )
             )
     return tuple(found)
@@ -87,21 +83,37 @@ def read_import_logs(folder: Path) -> tuple[ImportLog, ...]:
 
 
 def code_of_run(
-    context: RunContext, workload: Workload, logs: Sequence[ImportLog], *, started_at: float
+    context: RunContext,
+    workload: Workload,
+    logs: Sequence[ImportLog],
+    *,
+    started_at: float,
+    measured: Collection[int] = (),
 ) -> dict[str, str]:
     """SHA-256, by path from the root, of the project's files that a run was of.
 
     A file that was written while it ran has a digest that no other run's has; one that git does not
-    track and that is younger than the gate is a run's work, and no code.
+    track and that is younger than the gate is a run's work, and no code. Where a process that took
+    steps left no log, it is of all that git tracks as well.
+
+    Args:
+        context: of which side.
+        workload: what was run.
+        logs: what its processes said.
+        started_at: POSIX time.
+        measured: ids of those that took the steps.
 
     Raises:
         CodeUnproven: the run was to be of a commit, which is not shown.
         CodeStale: it was to be of what is in the project, and loaded a copy that differs.
     """
     side = _Side(context, workload, logs)
-    files = side.own | side.copies()
+    files = side.files(logs)
+    unlogged = set(measured) - {log.pid for log in logs} - {0}
     if context.tree is not None:
         _hold_to_commit(context.tree, workload, logs, files)
+        if unlogged:
+            raise _unproven("no-import-log-of-steps", workload, context.tree, pid=min(unlogged))
     files |= set(_named(workload, side.root))
     generated = side.ignored([file for file in files if file.suffix == ".py"])
     digests: dict[str, str] = {}
@@ -112,36 +124,11 @@ def code_of_run(
             digests[side.shown(file)] = hashlib.sha256(changed).hexdigest()
         elif is_tracked or written_at <= context.began_at:
             digests[side.shown(file)] = _digest(file)
+    if context.tree is None and (unlogged or not logs):
+        digests[ALL_TRACKED] = _all_tracked(
+            context.root, context.settings.baselines, env=context.env
+        )
     return digests
-
-
-def code_unlogged(
-    context: RunContext, workload: Workload, logs: Sequence[ImportLog], *, measured: Collection[int]
-) -> dict[str, str]:
-    """What to note of the code where a process that took steps left no log: a digest of all that
-    git tracks.
-
-    Processes of another namespace, whose ids cannot be compared, are taken for logged in a
-    checkout.
-
-    Args:
-        context: of which side.
-        workload: what was run.
-        logs: what its processes said.
-        measured: ids of those that took the steps.
-
-    Raises:
-        CodeUnproven: the run was to be of a commit.
-    """
-    is_known = {log.namespace for log in logs} == {namespace()}
-    unlogged = set(measured) - {log.pid for log in logs} - {0} if is_known else set()
-    if context.tree is not None:
-        if unlogged:
-            raise _unproven("no-import-log-of-steps", workload, context.tree, pid=min(unlogged))
-        return {}
-    if is_known and measured and not unlogged:
-        return {}
-    return {ALL_TRACKED: _all_tracked(context.root, context.settings.baselines, env=context.env)}
 
 
 def _hold_to_commit(
@@ -166,7 +153,7 @@ def _hold_to_commit(
 
 
 class _Side:
-    """The files that a run loaded, by where they belong."""
+    """Which of the files that a run loaded are the project's, and of which side."""
 
     def __init__(self, context: RunContext, workload: Workload, logs: Sequence[ImportLog]) -> None:
         self._context, self._workload = context, workload
@@ -174,72 +161,56 @@ class _Side:
         self._top = _top_of(self.root, context.env) if context.tree is None else context.tree.top
         self._trees = (self._top, *(() if context.tree is None else (context.tree.origin_top,)))
         self._places = places_of(logs, *self._trees)
-        files = {Path(file) for log in logs for file in log.files}
-        self._files = {file: self._places.of(file) for file in files}
         self._installed: dict[Path, frozenset[str]] = {}
 
-    @property
-    def own(self) -> set[Path]:
-        """Files of the side's own working tree, without links; of an archive the archive."""
-        real = {
-            self._places.real(file)
-            for file, place in self._files.items()
-            if place == Place(PlaceKind.TREE, self._top)
-        }
-        return {one for file in real if (one := _on_disk(file)) is not None}
-
-    def copies(self) -> set[Path]:
-        """The side's own files that it loaded equal copies of.
+    def files(self, logs: Sequence[ImportLog]) -> set[Path]:
+        """Files of the side's own working tree, without links, of an archive the archive: those
+        that it loaded, or equal copies of.
 
         Raises:
             CodeUnproven: of a commit, a copy differs, or is the other side's own file.
             CodeStale: of the project, a copy differs.
         """
-        found: set[Path] = set()
+        found: set[Path | None] = set()
         strays: list[tuple[Path, Path]] = []
-        for file, place in self._files.items():
-            own = self._originals(file, place)
-            if own is None:
-                continue
-            same = next((one for one in own if _read(one) == _read(file)), None)
-            if place.folder in self._trees or same is None:
-                strays.append((file, own[0] if own else file))
-            else:
-                found.add(Path(os.path.realpath(same)))
+        for file in {Path(file) for log in logs for file in log.files}:
+            place = self._places.of(file)
+            if place == Place(PlaceKind.TREE, self._top):
+                found.add(_on_disk(self._places.real(file)))
+            elif (own := self._originals(file, place)) is not None:
+                same = next((one for one in own if _read(one) == _read(file)), None)
+                if place.folder in self._trees or same is None:
+                    strays.append((file, own[0] if own else file))
+                else:
+                    found.add(same)
         strays.sort()
         if strays and self._context.tree is not None:
-            raise _unproven(
-                "code-from-elsewhere",
-                self._workload,
-                self._context.tree,
-                **_some([str(file) for file, _ in strays]),
-            )
+            shown = _some([str(file) for file, _ in strays])
+            raise _unproven("code-from-elsewhere", self._workload, self._context.tree, **shown)
         if strays:
-            file, original = strays[0]
-            shown = os.path.relpath(original, self.root)
-            raise CodeStale("copy-differs", workload=self._workload.id, copy=file, file=shown)
-        return found
+            copy, file = strays[0]
+            raise CodeStale(
+                "copy-differs", workload=self._workload.id, copy=copy, file=self.shown(file)
+            )
+        return {file for file in found if file is not None}
 
     def _originals(self, file: Path, place: Place) -> list[Path] | None:
         """The side's own files that one might be a copy of; None of what is not the project's."""
-        if place.kind is PlaceKind.TREE and place.folder != self._top:
-            if not self._is_of_repository(place.folder):
-                return None
-            own = self._top / self._places.real(file).relative_to(place.folder)
-            if own.is_file() or place.folder in self._trees:
-                return [own]
-            return None if file.suffix != COMPILED or self._context.tree is None else []
-        if place.kind is not PlaceKind.PACKAGES or not self._installed_in(place.folder):
+        if place.kind is PlaceKind.NOBODYS:
             return None
         there = file if file.is_relative_to(place.folder) else self._places.real(file)
         inner = there.relative_to(place.folder)
-        if inner.as_posix() not in self._installed_in(place.folder):
+        if place.kind is PlaceKind.TREE:
+            is_ours = self._is_of_repository(place.folder)
+        else:
+            is_ours = inner.as_posix() in self._installed_in(place.folder)
+        if not is_ours:
             return None
-        if file.suffix == COMPILED:
-            return None if self._context.tree is None else []
-        parts = inner.parts
-        found = [one for one in self.tracked if one.parts[-len(parts) :] == parts]
-        return sorted(found, key=lambda one: len(one.parts)) or None
+        own = [one for one in self.tracked if one.parts[-len(inner.parts) :] == inner.parts]
+        is_compiled = file.suffix == COMPILED and self._context.tree is not None
+        if not own and not is_compiled and place.folder not in self._trees:
+            return None
+        return sorted(own, key=lambda one: len(one.parts))
 
     def _is_of_repository(self, top: Path) -> bool:
         with suppress(RepositoryUnreadable):
@@ -304,22 +275,20 @@ def prove_apart(
     *,
     reference: Sequence[ImportLog],
     candidate: Sequence[ImportLog],
-    env: Mapping[str, str],
 ) -> None:
     """Hold what both sides of an A/B run loaded against each other.
 
     Raises:
-        CodeUnproven: both loaded one compiled module of nobody's, or the candidate one that was
-        built in the
-            project and that the checkout lacks: without it the reference may have taken another
-            way.
+        CodeUnproven: both loaded one compiled module that nobody installed, or the candidate one
+            that was built in the project and that the checkout lacks: without it the reference may
+            have taken another way.
     """
     places = places_of((*reference, *candidate), tree.top, tree.origin_top)
     theirs, ours = (_compiled(logs) for logs in (reference, candidate))
     shared = [
         str(file)
         for file in sorted(theirs & ours)
-        if places.of(file).kind is PlaceKind.NOBODYS
+        if places.of(file).kind is not PlaceKind.PACKAGES
         and not any(_BY_CONTENT.search(part) for part in file.parts[-2:])
     ]
     if shared:
@@ -330,9 +299,6 @@ def prove_apart(
         if places.of(file) == Place(PlaceKind.TREE, tree.origin_top)
         and not _is_built_in(tree, file)
     ]
-    if lacking:
-        tracked = _tracked(tree.origin_top, env)
-        lacking = [path for path in lacking if (tree.origin / path).resolve() not in tracked]
     if lacking:
         raise _unproven("compiled-code-lacking", workload, tree, **_some(lacking))
 
@@ -465,4 +431,4 @@ def _some(paths: Sequence[str]) -> dict[str, object]:
 
 
 def _unproven(code: str, workload: Workload, tree: Worktree, **fields: object) -> CodeUnproven:
-    return CodeUnproven(code, workload=workload.id, commit=tree.commit[:12], **fields)
+    return CodeUnproven(code, workload=workload.id, commit=tree.shown, **fields)

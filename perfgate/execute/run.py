@@ -11,18 +11,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
 from perfgate.execute.captures import OfCapture, measure_capture, notes_of, processes_of
-from perfgate.execute.command import capture_window, worker_command
+from perfgate.execute.command import (
+    capture_window,
+    given_environment,
+    process_environment,
+    worker_command,
+)
 from perfgate.execute.context import RunContext
-from perfgate.execute.environment import given_environment, process_environment
 from perfgate.execute.failures import (
     RunEnd,
     refuse_failed,
@@ -43,9 +46,9 @@ from perfgate.execute.folder import (
     read_worker_report,
     remove_fifos,
 )
-from perfgate.execute.provenance import ImportLog, code_of_run, code_unlogged, read_import_logs
+from perfgate.execute.provenance import ImportLog, code_of_run, read_import_logs
 from perfgate.execute.script_hold import FIFOS
-from perfgate.execute.side_environment import check_there, declared_there, workload_there
+from perfgate.execute.side_environment import declared_there, workload_there
 from perfgate.machine import RankWatch, Sampler, Span
 from perfgate.model.errors import StepsNotFound, WorkloadFailed
 from perfgate.model.machine import Conditions, tuning
@@ -83,8 +86,12 @@ class Measured:
     were not seen."""
 
 
-def measure_run(context: RunContext, workload: Workload, folder: Path) -> Measured:
+def measure_run(
+    context: RunContext, workload: Workload, folder: Path, busy: Note | None = None
+) -> Measured:
     """Run the workload once under nsys, in `folder`, and measure what it did.
+
+    `busy` is what kept the GPU busy before it.
 
     Leaves a scrubbed export of each capture and the log in `folder`; nsys's own files only under
     `keep_captures`.
@@ -96,21 +103,13 @@ def measure_run(context: RunContext, workload: Workload, folder: Path) -> Measur
     with ordered(context, workload, folder, run_id=run_id) as one:
         with Sampler(context.machine.gpus, run_id=run_id) as sampler:
             ran = one.run()
-        return one.measured(ran, conditions_of(context, sampler))
+        return one.measured(ran, conditions_of(context, sampler), busy)
 
 
 def conditions_of(context: RunContext, sampler: Sampler, during: Span | None = None) -> Conditions:
     """What the machine went through while it was sampled, or within a span of that; of one without
     a GPU there is nothing to say."""
     return sampler.conditions(during) if context.machine.gpus else Conditions()
-
-
-def noting_busy(made: Measured, busy: Note | None) -> Measured:
-    """The run with what kept the GPU busy before it."""
-    if busy is None:
-        return made
-    notes = (*made.run.notes, note("busy-before", Severity.INVALID, why=busy))
-    return replace(made, run=made.run.model_copy(update={"notes": notes}))
 
 
 class OtherSideEnded(Exception):
@@ -224,28 +223,25 @@ class OneRun:
         return end
 
     def measured(
-        self, ran: Ran, conditions: Conditions, *, on_tick: Callable[[], None] | None = None
+        self,
+        ran: Ran,
+        conditions: Conditions,
+        busy: Note | None = None,
+        *,
+        on_tick: Callable[[], None] | None = None,
     ) -> Measured:
         """Read its captures, see which code it was of, and keep of them what may leave the machine.
 
         Raises:
             CaptureUnreadable: nsys left something that is no capture. LayoutUnknown: its reports or
             export are of a form that perfgate does not know. StepsNotFound: no capture of the run
-            holds a step. CodeUnproven, CodeStale: as `code_of_run` and `code_unlogged`.
+            holds a step. CodeUnproven, CodeStale: as `code_of_run`.
             StoreFailed: the disk did not take it.
         """
         outcome, worker_report = ran.end.outcome, ran.end.worker_report
         tool, raw = self.context.tool, self.spec.folder
         workload = as_taken(self.workload, worker_report)
-        logs, started_at = self.import_logs, ran.started_at.timestamp()
-        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="perfgate-code") as pool:
-            seen = pool.submit(
-                code_of_run, self.context, self.workload, logs, started_at=started_at
-            )
-            captures = [
-                measure_capture(workload, tool, one, raw, on_tick) for one in outcome.captures
-            ]
-            code = seen.result()
+        captures = [measure_capture(workload, tool, one, raw, on_tick) for one in outcome.captures]
         try:
             processes = processes_of(workload, captures, ran.ranks.ranks)
         except StepsNotFound as missing:
@@ -253,10 +249,11 @@ class OneRun:
                 raise
             raise without_steps(missing, ran.end) from missing
         took_steps = [one.pid for one in processes]
-        unlogged = code_unlogged(
+        code = code_of_run(
             self.context,
             self.workload,
-            logs,
+            self.import_logs,
+            started_at=ran.started_at.timestamp(),
             measured=took_steps if worker_report is None else [worker_report.pid],
         )
         keep_exports(outcome.captures, self.folder)
@@ -269,16 +266,19 @@ class OneRun:
             needs=None if worker_report is None else worker_report.needs,
             begins=None if self.blocks is None else self.blocks.begins,
             folder=self.folder.name,
-            notes=self._notes(workload, processes, captures, worker_report),
+            notes=(
+                *self._notes(workload, processes, captures, worker_report),
+                *(() if busy is None else (note("busy-before", Severity.INVALID, why=busy),)),
+            ),
         )
         return Measured(
             run=run,
             worker_report=worker_report,
-            code={**code, **unlogged},
+            code=code,
             withheld=self.withheld,
             environment=self._tuning(ran, took_steps),
             reports=tuple(one.reports for one in captures),
-            import_logs=logs,
+            import_logs=self.import_logs,
         )
 
     def _tuning(self, ran: Ran, took_steps: Sequence[int]) -> Mapping[str, str] | None:
@@ -341,11 +341,8 @@ def ordered(
     """
     tree, imports = context.tree, (folder / IMPORTS).absolute()
     if tree is not None:
-        workload = declared_there(workload, tree, context.settings)
-        check_there(workload, tree, context.env)
+        workload = workload_there(declared_there(workload, tree, context.settings), tree)
     given = given_environment(context, workload, imports)
-    if tree is not None:
-        workload = workload_there(workload, tree)
     hold = None
     if form in (Form.EARLY, Form.LATE):
         own, other = (str(folder / name) for name in FIFOS)

@@ -3,31 +3,24 @@ runs none of it."""
 
 from __future__ import annotations
 
-import ast
 import os
-import re
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
+from perfgate import __version__
 from perfgate.execute import import_log, script_hold
 from perfgate.execute.addopts import INI
 from perfgate.execute.import_log import FOLDER, ON_SIGTERM
-from perfgate.execute.places import PACKAGE
+from perfgate.execute.places import INSTALLED, PACKAGE
 from perfgate.execute.worktree import Worktree
-from perfgate.model.errors import (
-    ConfigInvalid,
-    RepositoryUnreadable,
-    RevisionMissing,
-    WorktreeFailed,
-)
+from perfgate.model.errors import ConfigInvalid, RevisionMissing, WorktreeFailed
 from perfgate.model.settings import Settings
 from perfgate.model.workload import Workload
 from perfgate.model.workload_file import read_workload_file
-from perfgate.system import git
 
 TORCH_EXTENSIONS: Final = "TORCH_EXTENSIONS_DIR"
 """Where torch builds what `torch.utils.cpp_extension.load` is given, by a name of the caller's: of
@@ -57,10 +50,10 @@ def pin(tree: Worktree) -> None:
         shutil.copyfile(script_hold.__file__, imports / f"{script_hold.NAME}.py")
         if not (worker / PACKAGE.name).is_symlink():
             (worker / PACKAGE.name).symlink_to(PACKAGE)
-        info = worker / f"perfgate-{_version()}.dist-info"
+        info = worker / f"perfgate-{__version__}.dist-info"
         info.mkdir(exist_ok=True)
         (info / "METADATA").write_text(
-            f"Metadata-Version: 2.1\nName: perfgate\nVersion: {_version()}\n", "utf-8"
+            f"Metadata-Version: 2.1\nName: perfgate\nVersion: {__version__}\n", "utf-8"
         )
         (info / "entry_points.txt").write_text("[pytest11]\nperfgate = perfgate.plugin\n", "utf-8")
         (worker / "pytest.ini").write_text("[pytest]\n", "utf-8")
@@ -94,10 +87,12 @@ def declared_there(workload: Workload, tree: Worktree, settings: Settings) -> Wo
     the two files must agree.
 
     Raises:
-        RevisionMissing: the commit does not have the file.
+        RevisionMissing: the commit does not have the workload's file.
         WorktreeFailed: the file cannot be read, or has it measured otherwise.
     """
     if workload.command is None:
+        if not (tree.root / workload.source).is_file():
+            raise missing_there(workload, tree, workload.source)
         return workload
     named = Path(workload.source)
     file = tree.counterpart(named) if named.is_absolute() else tree.root / named
@@ -129,28 +124,6 @@ def declared_there(workload: Workload, tree: Worktree, settings: Settings) -> Wo
     return workload.model_copy(update=update)
 
 
-def check_there(workload: Workload, tree: Worktree, env: Mapping[str, str]) -> None:
-    """Refuse a workload whose files the commit does not have.
-
-    Raises:
-        RevisionMissing: names the first of them.
-    """
-    if workload.command is None:
-        if not (tree.root / workload.source).is_file():
-            raise missing_there(workload, tree, workload.source)
-        return
-    base, cwd = tree.origin / (workload.cwd or "."), _cwd_there(workload, tree)
-    if not cwd.is_dir():
-        raise missing_there(workload, tree, str(workload.cwd))
-    for word in workload.command:
-        path = base / word
-        if not _is_file(path) or (there := tree.counterpart(path)) is None or there.exists():
-            continue
-        with suppress(RepositoryUnreadable):  # what lies in a submodule, git does not say here
-            if git.is_tracked(tree.origin, Path(os.path.realpath(path)), env=env):
-                raise missing_there(workload, tree, word)
-
-
 def missing_there(workload: Workload, tree: Worktree, lacks: str) -> RevisionMissing:
     """A workload that is younger than the commit, which lacks a file or a name."""
     return RevisionMissing("workload-younger", workload=workload.id, commit=tree.shown, lacks=lacks)
@@ -165,18 +138,13 @@ def workload_there(workload: Workload, tree: Worktree) -> Workload:
     """
     if workload.command is None:
         return workload
-    cwd = _cwd_there(workload, tree)
+    cwd = tree.root / _path_there(workload.cwd or ".", tree)
     program, *words = (_word_there(word, tree) for word in workload.command)
     in_project = tree.origin / (workload.cwd or ".") / workload.command[0]
     if "/" in program and not _is_file(cwd / program) and _is_file(in_project):
         program = str(in_project)
     update = {"command": (program, *words), "cwd": None if workload.cwd is None else str(cwd)}
     return workload.model_copy(update=update)
-
-
-def _cwd_there(workload: Workload, tree: Worktree) -> Path:
-    named = Path(workload.cwd or ".")
-    return (tree.counterpart(named) or named) if named.is_absolute() else tree.root / named
 
 
 def _word_there(word: str, tree: Worktree) -> str:
@@ -233,7 +201,6 @@ def environment_there(
     workload: Workload,
     imports: Path,
     python: Path | None = None,
-    site_packages: Iterable[Path] = (),
 ) -> dict[str, str]:
     """The environment of a run in the checkout: what Python finds in the project, it finds there.
 
@@ -246,18 +213,16 @@ def environment_there(
         workload: what is run.
         imports: folder for the logs of `import_log`.
         python: the checkout's own interpreter, if it has one; programs next to it come first then.
-        site_packages: where editable installations of the project in the interpreter's environment
-            are looked for.
+            Without one, editable installations in this interpreter's environment lead there.
     """
-    inherited = env.get("PYTHONPATH", "").split(os.pathsep) if env.get("PYTHONPATH") else []
+    own = [tree.home / ("imports" if workload.command is not None else "worker"), tree.root]
+    inherited = [entry for entry in env.get("PYTHONPATH", "").split(os.pathsep) if entry]
     folders = [
-        str(tree.home / ("imports" if workload.command is not None else "worker")),
-        str(tree.root),
+        *map(str, own),
+        *(str(folder) for folder in (tree.root / "src",) if folder.is_dir()),
+        *(_path_there(entry, tree) for entry in inherited),
+        *(map(str, _editable(tree)) if python is None else ()),
     ]
-    if (tree.root / "src").is_dir():
-        folders.append(str(tree.root / "src"))
-    folders += [_path_there(entry, tree) for entry in inherited]
-    folders += [str(there) for there in _editable(site_packages, tree)]
     declared = {
         name: os.pathsep.join(_path_there(path, tree) for path in value.split(os.pathsep))
         for name, value in workload.env.items()
@@ -276,32 +241,16 @@ def environment_there(
     return variables
 
 
-_FINDER_MAPPING: Final = re.compile(r"^MAPPING\b[^=\n]*=\s*(\{.*\})\s*$", re.MULTILINE)
-"""Packages and their folders in the finder that setuptools installs for a layout of one's own (its
-editable_wheel)."""
-
-
-def _editable(site_packages: Iterable[Path], tree: Worktree) -> list[Path]:
-    """Folders of the checkout whose counterparts are on the path by `.pth` files, or hold what a
-    finder maps."""
-    found = []
-    folders = tuple(site_packages)
-    for file in sorted(
-        file for folder in folders for file in folder.glob("__editable__*_finder.py")
-    ):
-        with suppress(OSError, ValueError, SyntaxError):
-            mapping = _FINDER_MAPPING.search(file.read_text("utf-8"))
-            for name, folder in dict(ast.literal_eval(mapping[1]) if mapping else {}).items():
-                there = tree.counterpart(Path(folder))
-                if there is not None and there.name == name and there.exists():
-                    found.append(there.parent)
-    for file in sorted(file for folder in folders for file in folder.glob("*.pth")):
+def _editable(tree: Worktree) -> Iterator[Path]:
+    """Folders of the checkout whose counterparts are on this interpreter's path by `.pth` files."""
+    sites = [Path(entry) for entry in sys.path if Path(entry).name in INSTALLED]
+    for file in sorted(file for site in sites for file in site.glob("*.pth")):
         with suppress(OSError, ValueError):
             for line in file.read_text("utf-8").splitlines():
                 if line.strip() and not line.startswith(("#", "import ", "import\t")):
                     there = tree.counterpart(file.parent / line.strip())
-                    found += [there] if there is not None and there.is_dir() else []
-    return found
+                    if there is not None and there.is_dir():
+                        yield there
 
 
 def _is_file(path: Path) -> bool:
@@ -310,10 +259,3 @@ def _is_file(path: Path) -> bool:
         return path.is_file()
     except (OSError, ValueError):
         return False
-
-
-def _version() -> str:
-    try:
-        return version("perfgate")
-    except PackageNotFoundError:
-        return "0"

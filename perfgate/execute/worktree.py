@@ -151,10 +151,7 @@ def set_up(
             env={**git.without_repository(env), ROOT: str(tree.origin), COMMIT: tree.commit},
             log=tree.home / "setup.log",
             timeout_s=timeout_s,
-            listening=Listening(
-                on_line=take,
-                clean=clean,
-            ),
+            listening=Listening(on_line=take, clean=clean),
         )
     except OSError as error:
         why = error.strerror or str(error)
@@ -187,7 +184,7 @@ def remove_abandoned(root: Path, folder: Path, *, env: Mapping[str, str]) -> tup
 @contextmanager
 def _home(root: Path, folder: Path, commit: str, env: Mapping[str, str]) -> Iterator[Path]:
     """Make a folder of one's own and remove it, together with the worktree in it."""
-    home = folder / f"{commit[:12]}-{secrets.token_hex(4)}"
+    home = folder / f"{commit[:SHOWN_SHA]}-{secrets.token_hex(4)}"
     with ExitStack() as held:
         try:
             folder.mkdir(parents=True, exist_ok=True)

@@ -50,6 +50,11 @@ RISEN: Final[Mapping[Topic, frozenset[Metric]]] = {
 _WAITS_FOR_WORK: Final = re.compile(r"cu(?:da)?(?:Device|Thread|Ctx|Event)Synchronize")
 """Calls that say what they wait for. cudaStreamSynchronize does not: torch copies by
 cudaMemcpyAsync, then waits."""
+_BOUND_BY: Final = {
+    Metric.NCCL_EXPOSED_MS: (Bound.COMMUNICATION, "bound-by-nccl"),
+    Metric.H2D_EXPOSED_MS: (Bound.COPY, "bound-by-copies"),
+    Metric.MEM_EXPOSED_MS: (Bound.COPY, "bound-by-other-copies"),
+}
 _NO_RANGE: Final = ("", OUTSIDE_RANGES, OTHER_RANGES)
 
 
@@ -67,37 +72,30 @@ def classify(breakdown: Breakdown) -> Classified | None:
     if not isinstance(breakdown, RunBreakdown) or not breakdown.gpus:
         return None
     own, gpu = breakdown.own, _gpu(breakdown)
-    step, gap = own.get(Metric.STEP_MS, 0.0), own.get(Metric.GAP_MS)
-    if step <= 0 or gap is None or Metric.KERNEL_MS not in own:
+    step = own.get(Metric.STEP_MS, 0.0)
+    if step <= 0 or not {Metric.GAP_MS, Metric.KERNEL_MS} <= own.keys():
         return None
-    waits = {
-        "bound-by-idle": gap,
-        "bound-by-nccl": own.get(Metric.NCCL_EXPOSED_MS, 0.0),
-        "bound-by-copies": own.get(Metric.H2D_EXPOSED_MS, 0.0),
-        "bound-by-other-copies": own.get(Metric.MEM_EXPOSED_MS, 0.0),
-    }
-    code = max(waits, key=lambda one: waits[one])
-    largest = waits[code]
-    if largest > step:
+    waits = {metric: own.get(metric, 0.0) for metric in (Metric.GAP_MS, *_BOUND_BY)}
+    longest = max(waits, key=waits.__getitem__)
+    ms = waits[longest]
+    if ms > step:
         return None
-    if largest < BOUND * step:
+    if ms < BOUND * step:
         computed = max(step - sum(waits.values()), 0.0)
-        kernels = own[Metric.KERNEL_MS] / breakdown.gpus
-        if computed <= 0 or kernels < MOSTLY * computed:
+        if computed <= 0 or own[Metric.KERNEL_MS] / breakdown.gpus < MOSTLY * computed:
             return None
-        what = note("bound-by-compute", gpu=gpu, computes=computed / step, idles=gap / step)
-        return Classified(bound=Bound.COMPUTE, share=computed / step, what=what)
-    if code == "bound-by-idle":
-        return _idle(breakdown, gap, step)
-    bound = Bound.COMMUNICATION if code == "bound-by-nccl" else Bound.COPY
-    what = note(code, gpu=gpu, ms=largest, step_ms=step)
-    return Classified(bound=bound, share=largest / step, what=what)
+        share, idles = computed / step, own[Metric.GAP_MS] / step
+        what = note("bound-by-compute", gpu=gpu, computes=share, idles=idles)
+        return Classified(bound=Bound.COMPUTE, share=share, what=what)
+    if longest is Metric.GAP_MS:
+        return _idle(breakdown, ms, step)
+    bound, code = _BOUND_BY[longest]
+    what = note(code, gpu=gpu, ms=ms, step_ms=step)
+    return Classified(bound=bound, share=ms / step, what=what)
 
 
 def _idle(breakdown: RunBreakdown, gap: float, step: float) -> Classified | None:
-    own, share = breakdown.own, gap / step
-    gpu = _gpu(breakdown)
-    launches = _launches(own)
+    own, gpu, share = breakdown.own, _gpu(breakdown), gap / step
     if Metric.LAUNCHES not in own:
         return None
     loading = _loading(breakdown)
@@ -105,28 +103,21 @@ def _idle(breakdown: RunBreakdown, gap: float, step: float) -> Classified | None
     whole = max(gap, sum(map(_gap, breakdown.ranges)))
     under = sum(map(_gap, loading))
     if under >= MOSTLY * whole:
-        named = sorted(loading, key=_gap, reverse=True)[:MOST_NAMED]
-        ranges = tuple(row.name for row in named if _gap(row) > NOTHING)
+        ranges = tuple(row.name for row in loading[:MOST_NAMED] if _gap(row) > NOTHING)
         what = note("bound-by-input", gpu=gpu, idles=share, under=under / whole, ranges=ranges)
         return Classified(bound=Bound.INPUT, share=share, what=what)
-    busy = [
-        row
+    launching = sum(
+        _gap(row)
         for row in breakdown.ranges
         if row not in loading
         and row.name not in _NO_RANGE
         and _gap(row) <= LAUNCHING_MS * _launches(row.values)
-    ]
-    if not own[Metric.LAUNCHES] or gap > LAUNCHING_MS * launches:
-        return None
-    if sum(map(_gap, busy)) < MOSTLY * whole:
-        return None
-    what = note(
-        "bound-by-launches",
-        gpu=gpu,
-        idles=share,
-        kernels=own[Metric.LAUNCHES],
-        every_ms=step / launches,
     )
+    launches, kernels = _launches(own), own[Metric.LAUNCHES]
+    if not kernels or gap > LAUNCHING_MS * launches or launching < MOSTLY * whole:
+        return None
+    every_ms = step / launches
+    what = note("bound-by-launches", gpu=gpu, idles=share, kernels=kernels, every_ms=every_ms)
     return Classified(bound=Bound.LAUNCH, share=share, what=what)
 
 
@@ -134,17 +125,7 @@ def advise(breakdown: Breakdown) -> tuple[Advice, ...]:
     """What usually helps against what a step is seen to lose time with, with the evidence."""
     if not isinstance(breakdown, RunBreakdown) or not breakdown.own.get(Metric.STEP_MS):
         return ()
-    on = (_on_copies, _on_syncs, _on_idle_time)
-    return tuple(advice for found in on for advice in found(breakdown))
-
-
-def without_outliers(breakdown: Breakdown, rows: Sequence[MetricVerdict]) -> Breakdown:
-    """A breakdown with the values of a verdict's rows, which are without runs that were dropped as
-    outliers; of several processes, where a row is of the worst of each, it stays as it is."""
-    if not isinstance(breakdown, RunBreakdown) or breakdown.of:
-        return breakdown
-    judged = {row.metric: row.now for row in rows if row.now is not None}
-    return breakdown.model_copy(update={"own": {**breakdown.own, **judged}})
+    return (*_on_copies(breakdown), *_on_syncs(breakdown), *_on_idle_time(breakdown))
 
 
 def new_advice(rows: Sequence[MetricVerdict], breakdown: Breakdown) -> tuple[Advice, ...]:
@@ -160,17 +141,14 @@ def new_advice(rows: Sequence[MetricVerdict], breakdown: Breakdown) -> tuple[Adv
 def _on_copies(breakdown: RunBreakdown) -> Iterator[Advice]:
     own = breakdown.own
     step = own[Metric.STEP_MS]
-    inbound = [row for row in breakdown.copies if "Host-to-Device" in row.direction]
-    pageable = [row for row in inbound if row.host == "pageable"]
+    pageable = [
+        row
+        for row in breakdown.copies
+        if row.host == "pageable" and "Host-to-Device" in row.direction
+    ]
     spent = sum(row.gpu_ms for row in pageable)
-    if pageable and breakdown.gpus == 1 and len(pageable) == len(inbound):
-        # All copies to the GPU: the figure that the verdict's table has of them.
-        spent = own.get(Metric.H2D_MS, spent)
     if spent >= WORTH * step:
-        holds_pageable = [
-            row for row in breakdown.ranges if row.values.get(Metric.PAGEABLE_COPIES, 1.0) > NOTHING
-        ]
-        under = _most_of(holds_pageable, Metric.H2D_MS)
+        under = _most_of(breakdown.ranges, Metric.PAGEABLE_COPIES)
         what = note(
             "advice-pageable",
             copies=sum(row.count for row in pageable),
@@ -206,29 +184,25 @@ def _waits_for(row: SyncSample, breakdown: Breakdown) -> str:
     if _WAITS_FOR_WORK.match(row.call):
         return "advice-wait-for-work"
     values = next((one.values for one in breakdown.ranges if one.name == row.range), {})
-    sent, read = values.get(Metric.H2D_COPIES), values.get(Metric.D2H_COPIES)
-    if "HtoD" in row.call or (sent and read is not None and row.count > read):
+    # Where it is not known, something is read.
+    sent, read = values.get(Metric.H2D_COPIES, 0.0), values.get(Metric.D2H_COPIES, 1.0)
+    if "HtoD" in row.call or (sent and row.count > read):
         return "advice-wait-for-sent"
-    is_work = sent is not None and read is not None and not (sent or read or "DtoH" in row.call)
-    return "advice-wait-for-work" if is_work else "advice-wait-for-read"
+    is_read = sent or read or "DtoH" in row.call
+    return "advice-wait-for-read" if is_read else "advice-wait-for-work"
 
 
 def _on_idle_time(breakdown: RunBreakdown) -> Iterator[Advice]:
     found = classify(breakdown)
     if found is not None and found.bound is Bound.INPUT:
-        loading = max(_loading(breakdown), key=_gap)
+        loading, *_ = _loading(breakdown)
         # Only where the GPU waits for as long as the loading takes is it the loading that it waits
         # for. A range that was open before the steps takes an unknown time.
         waits = min(_gap(loading), loading.cpu_ms)
         if waits >= MOSTLY * loading.cpu_ms > 0:
-            what = note(
-                "advice-loader",
-                gpu=_gpu(breakdown),
-                range=loading.name,
-                cpu_ms=loading.cpu_ms,
-                idle_ms=waits,
-            )
-            yield Advice(topic=Topic.LOADER, range=loading.name, what=what)
+            name, cpu_ms, gpu = loading.name, loading.cpu_ms, _gpu(breakdown)
+            what = note("advice-loader", gpu=gpu, range=name, cpu_ms=cpu_ms, idle_ms=waits)
+            yield Advice(topic=Topic.LOADER, range=name, what=what)
     if found is not None and found.bound is Bound.LAUNCH:
         has_graphs = breakdown.own.get(Metric.GRAPH_LAUNCHES, 0.0) > 0
         code = "advice-more-graphs" if has_graphs else "advice-graphs"
@@ -247,10 +221,10 @@ def _under(name: str) -> Note | None:
 
 
 def _loading(breakdown: RunBreakdown) -> list[RangeSample]:
-    """The ranges that launch next to nothing."""
+    """The ranges that launch next to nothing, those that idle longest first."""
     few = FEW_LAUNCHES * _launches(breakdown.own)
     named = [row for row in breakdown.ranges if row.name not in (OUTSIDE_RANGES, OTHER_RANGES)]
-    return [row for row in named if _launches(row.values) <= few]
+    return sorted((row for row in named if _launches(row.values) <= few), key=_gap, reverse=True)
 
 
 def _launches(values: Mapping[Metric, float]) -> float:

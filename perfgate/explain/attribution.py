@@ -4,12 +4,12 @@ nothing of its own and judges nothing."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from perfgate.explain.breakdown import RunBreakdown
 from perfgate.explain.names import brief, short
-from perfgate.explain.parts import WITH_MEMSETS, by_call, by_copy, by_kernel, by_range
+from perfgate.explain.parts import by_call, by_copy, by_kernel, by_range
 from perfgate.explain.traces import NOTHING
 from perfgate.model.diagnosis import Attribution, Axis, Part
 from perfgate.model.metric import EXPOSED, METRICS, PERIODS, Kind, Metric
@@ -48,25 +48,20 @@ def attributions(
     first.
 
     The metrics that say most come first: losses before gains, counts before times, which follow
-    from them, of times what changed most, and the step, in which all of it shows, last, unless it
-    holds what no other shows. A step is no range's own: kernel time, idle time and copies that
-    nothing hides, which are, stand for it; and of steps that use no GPU the ranges' own time on the
-    CPU. Kernels bear the names that `named` makes of theirs.
+    from them, of times what changed most, and the step, in which all of it shows, last. A step is
+    no range's own: kernel time, idle time and copies that nothing hides, which are, stand for it;
+    and of steps that use no GPU the ranges' own time on the CPU. Kernels bear the names that
+    `named` makes of theirs.
     """
-    chosen = [row for row in rows if None not in (row.baseline, row.now) and moved(row)]
-    if not chosen:
-        return ()
-    of_metric = {row.metric: row for row in rows}
-    gpus = max(1, now.gpus) if isinstance(now, RunBreakdown) else 1
-    step_last = not _holds_more(of_metric, gpus)
+    of_metric = {row.metric: row for row in rows if None not in (row.baseline, row.now)}
+    chosen = [row for row in of_metric.values() if moved(row)]
     found: list[Attribution] = []
-    for row in sorted(chosen, key=lambda row: _weight(row, step_last=step_last)):
+    for row in sorted(chosen, key=_weight):
         a, b = of_process(row, before, now)
-        shared = gpus if row.metric in WITH_MEMSETS else 1
         by_axis = {
-            Axis.RANGE: _of_ranges(row, a, b, of_metric, gpus),
+            Axis.RANGE: _of_ranges(row, a, b, of_metric),
             Axis.KERNEL: by_kernel(row.metric, a, b, named),
-            Axis.COPY: _on_each(by_copy(row.metric, a, b), shared),
+            Axis.COPY: by_copy(row.metric, a, b),
             Axis.CALL: by_call(row.metric, a, b),
         }
         made = [_attribution(row, axis, parts, a, b) for axis, parts in by_axis.items() if parts]
@@ -99,23 +94,12 @@ def _each(side: Breakdown) -> Sequence[RunBreakdown]:
     return side.each if isinstance(side, RunBreakdown) else ()
 
 
-def _weight(row: MetricVerdict, *, step_last: bool) -> tuple[int, bool, bool, bool, float]:
+def _weight(row: MetricVerdict) -> tuple[int, bool, bool, bool, float]:
     outcomes = (Outcome.REGRESSED, Outcome.INCONCLUSIVE, Outcome.IMPROVED)
     loss = outcomes.index(row.outcome) if row.outcome in outcomes else len(outcomes)
     is_time = METRICS[row.metric].kind is Kind.TIME
     change = abs(row.change) if is_time and row.change is not None else 0.0
-    return loss, _growth(row) < 0, is_time, step_last and row.metric in PERIODS, -change
-
-
-def _holds_more(rows: Mapping[Metric, MetricVerdict], gpus: int) -> bool:
-    """Whether most of the step's change is in none of its parts: waits of other streams."""
-    step = rows.get(Metric.STEP_MS)
-    parts = [
-        _growth(rows[metric]) / (gpus if metric is Metric.KERNEL_MS else 1)
-        for metric in _PARTS_OF_STEP
-        if metric in rows
-    ]
-    return step is not None and abs(sum(parts)) * 2 < abs(_growth(step))
+    return loss, _growth(row) < 0, is_time, row.metric in PERIODS, -change
 
 
 def _growth(row: MetricVerdict) -> float:
@@ -123,13 +107,14 @@ def _growth(row: MetricVerdict) -> float:
 
 
 def _attribution(
-    row: MetricVerdict, axis: Axis, parts: Iterable[Part], before: Breakdown, now: Breakdown
+    row: MetricVerdict, axis: Axis, parts: Sequence[Part], before: Breakdown, now: Breakdown
 ) -> Attribution:
     whole, process = _growth(row), ""
     if isinstance(now, RunBreakdown):
-        process = now.of
-        if isinstance(before, RunBreakdown) and row.metric in before.own.keys() & now.own.keys():
-            whole = now.own[row.metric] - before.own[row.metric] if process else whole
+        process, is_now = now.of, now.own.get(row.metric)
+        was = before.own.get(row.metric) if isinstance(before, RunBreakdown) else None
+        if process and was is not None and is_now is not None:
+            whole = is_now - was
     changed = (part for part in parts if abs(part.change) > NOTHING)
     moved = tuple(sorted(changed, key=lambda part: -abs(part.change)))
     rest = whole - sum(part.change for part in moved)
@@ -138,36 +123,14 @@ def _attribution(
     )
 
 
-def _on_each(parts: list[Part], gpus: int) -> list[Part]:
-    """Work of so many GPUs as it takes part in a step, or in a time of waiting: in the mean."""
-    return [
-        part.model_copy(
-            update={
-                "before": None if part.before is None else part.before / gpus,
-                "now": part.now / gpus,
-                "change": part.change / gpus,
-            }
-        )
-        for part in parts
-    ]
-
-
 def _of_ranges(
-    row: MetricVerdict,
-    before: Breakdown,
-    now: Breakdown,
-    rows: Mapping[Metric, MetricVerdict],
-    gpus: int,
+    row: MetricVerdict, before: Breakdown, now: Breakdown, rows: Mapping[Metric, MetricVerdict]
 ) -> list[Part]:
     of_cpu = any(Metric.STEP_MS in sample.values for sample in now.ranges)
     if row.metric not in PERIODS or of_cpu:
         return by_range(row, before, now)
-    parts: list[Part] = []
-    for metric in _PARTS_OF_STEP:
-        if metric in rows:
-            shared = gpus if metric is Metric.KERNEL_MS else 1
-            parts += _on_each(by_range(rows[metric], before, now), shared)
-    return parts
+    parts = (rows[metric] for metric in _PARTS_OF_STEP if metric in rows)
+    return [part for one in parts for part in by_range(one, before, now)]
 
 
 # Where it was, as notes

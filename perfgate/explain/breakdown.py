@@ -66,8 +66,8 @@ def breakdown_of(runs: Sequence[Run]) -> Breakdown:
     """The median over the runs of each row of the leading process, as metrics are medians over
     runs.
 
-    A row that a run lacks counts as none there. It is the same process of all runs, if they have as
-    many, and else each run's own. A range's value that some run did not measure at all is left out.
+    What a run lacks counts as none there. It is the same process of all runs, if they have as many,
+    and else each run's own.
     """
     numbers = {len(run.processes) for run in runs}
     if len(numbers) == 1 and min(numbers) > 1:
@@ -83,9 +83,6 @@ def _of_process(chosen: Sequence[ProcessSample], *, of_several: bool) -> RunBrea
     """The medians over runs of which these are a process each."""
     labels = {label(process) for process in chosen} if of_several else {""}
     gpus = {process.gpus for process in chosen}
-    measured = [{m for row in process.ranges for m in row.values} for process in chosen]
-    throughout = set.intersection(*measured)
-    ranges = _medians([process.ranges for process in chosen], "name")
     return RunBreakdown(
         own={
             metric: median(process.values[metric] for process in chosen)
@@ -94,12 +91,7 @@ def _of_process(chosen: Sequence[ProcessSample], *, of_several: bool) -> RunBrea
         },
         of=labels.pop() if len(labels) == 1 else "one process",
         gpus=gpus.pop() if len(gpus) == 1 else 0,
-        ranges=tuple(
-            row.model_copy(
-                update={"values": {m: row.values.get(m, 0.0) for m in Metric if m in throughout}}
-            )
-            for row in ranges
-        ),
+        ranges=_medians([process.ranges for process in chosen], "name"),
         kernels=_medians([process.kernels for process in chosen], "name", "kind"),
         copies=_medians([process.copies for process in chosen], "direction", "host"),
         syncs=_medians([process.syncs for process in chosen], "call", "range"),

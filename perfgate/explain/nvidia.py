@@ -4,13 +4,12 @@ which kernels moved most, and what one launch of a kernel is limited by."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from perfgate.explain.attribution import attributions, of_process
 from perfgate.explain.names import identity
 from perfgate.explain.sides import differences
-from perfgate.explain.traces import graphs_unlike
 from perfgate.model.comparison import LaunchFigures, MovedKernel, Side
 from perfgate.model.diagnosis import Axis, Part
 from perfgate.model.metric import Metric
@@ -35,31 +34,6 @@ def rule_changes(
     order = list(RuleName)
     rows.sort(key=lambda row: (order.index(row.rule), -row.now.ms, row.range))
     return RuleChanges(rows=tuple(rows), compared=before is not None, why_alone=why_alone)
-
-
-def why_blind(side: Side) -> tuple[str, ...]:
-    """Return which of what the rules look at a side's capture lacks."""
-    return _lacks(side, ("kernels", "calls"))
-
-
-def recorded_unlike(before: Side, now: Side) -> Note | None:
-    """Return what one capture lacks and the other has, of what findings are placed by."""
-    if graphs_unlike(before.breakdown, now.breakdown):
-        return note("rules-graphs-unlike")
-    lacking = [_lacks(side, ("kernels", "calls", "ranges")) for side in (before, now)]
-    if lacking[0] == lacking[1]:
-        return None
-    sides = [
-        note("capture-lacks", side=name, kinds=kinds)
-        for name, kinds in zip("ab", lacking, strict=True)
-        if kinds
-    ]
-    return note("rules-recorded-unlike", sides=tuple(sides))
-
-
-def _lacks(side: Side, kinds: Sequence[str]) -> tuple[str, ...]:
-    is_lacking = {"kernels": Metric.KERNEL_MS in side.absent, **dict.fromkeys(side.missing, True)}
-    return tuple(kind for kind in kinds if is_lacking.get(kind))
 
 
 def _by_place(placing: Placing) -> dict[tuple[RuleName, str], PlacedFinding]:

@@ -4,13 +4,12 @@ between two sides; judges nothing."""
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from perfgate.explain.names import identity, unnumbered
-from perfgate.explain.traces import NOTHING, graphs_unlike, has_calls, has_graphs, has_ranges
+from perfgate.explain.traces import graphs_unlike, has_calls, has_graphs, has_ranges
 from perfgate.model.diagnosis import Part
 from perfgate.model.metric import METRICS, PERIODS, Kind, Metric
 from perfgate.model.note import Note, note
@@ -31,47 +30,22 @@ SAME: Final = 0.001
 """Relative difference up to which counts and times of a launch are alike."""
 
 _TO_GPU: Final = "Host-to-Device"
-_COPIED: Final[
-    Mapping[Metric, tuple[Callable[[CopySample], bool], Callable[[CopySample], float]]]
-] = {
-    Metric.H2D_MS: (lambda row: _TO_GPU in row.direction, lambda row: row.gpu_ms),
-    Metric.H2D_COPIES: (lambda row: row.direction == _TO_GPU, lambda row: row.count),
-    Metric.H2D_BYTES: (lambda row: row.direction == _TO_GPU, lambda row: row.bytes),
-    Metric.D2H_COPIES: (lambda row: row.direction == "Device-to-Host", lambda row: row.count),
-    Metric.PAGEABLE_COPIES: (lambda row: row.host == "pageable", lambda row: row.count),
+_WITH_MEMSETS: Final = (Metric.MEM_EXPOSED_MS, *PERIODS)
+_COPIED: Final[Mapping[Metric, tuple[Callable[[CopySample], bool], str]]] = {
+    Metric.H2D_MS: (lambda row: _TO_GPU in row.direction, "gpu_ms"),
+    Metric.H2D_COPIES: (lambda row: row.direction == _TO_GPU, "count"),
+    Metric.H2D_BYTES: (lambda row: row.direction == _TO_GPU, "bytes"),
+    Metric.D2H_COPIES: (lambda row: row.direction == "Device-to-Host", "count"),
+    Metric.PAGEABLE_COPIES: (lambda row: row.host == "pageable", "count"),
     # Of a step too: copies to the GPU are h2d_ms's.
-    **dict.fromkeys(
-        (Metric.MEM_EXPOSED_MS, *PERIODS),
-        (lambda row: _TO_GPU not in row.direction, lambda row: row.gpu_ms),
-    ),
+    **dict.fromkeys(_WITH_MEMSETS, (lambda row: _TO_GPU not in row.direction, "gpu_ms")),
 }
 """Which copies a metric is made of, and what it takes of each."""
-WITH_MEMSETS: Final = (Metric.MEM_EXPOSED_MS, *PERIODS)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Table:
-    """One side of one metric along one axis, by name; the row of all others bears `other`."""
-
-    values: Mapping[str, float]
-    other: str
-    smallest: float = math.inf
-    """What a name that is not in the table has at most: such are no larger than those that are."""
-    is_complete: bool = True
-    """Whether its rows are known to be all there were."""
-
-    @property
-    def at_most(self) -> float:
-        """What a name that is not in the table may have had."""
-        return min(self.values.get(self.other, 0.0), self.smallest)
-
-
-# By range
 
 
 def by_range(row: MetricVerdict, before: Breakdown, now: Breakdown) -> list[Part]:
     metric = row.metric
-    if row.baseline is None or row.now is None or not before.ranges or not now.ranges:
+    if not before.ranges or not now.ranges:
         return []
     was, is_now = (
         _summed((one.name, one.values[metric]) for one in side.ranges if metric in one.values)
@@ -84,59 +58,48 @@ def by_range(row: MetricVerdict, before: Breakdown, now: Breakdown) -> list[Part
     placed_alike = metric is Metric.GAP_MS or has_calls(before) == has_calls(now)
     if has_ranges(before) != has_ranges(now) or not placed_alike:
         return []
-    is_time = METRICS[metric].kind is Kind.TIME
-    # Rows that do not account for all of it are not all rows: an unknown one may have been small.
-    complete = math.isclose(sum(was.values()), row.baseline, rel_tol=0.01, abs_tol=NOTHING)
     without = {one.name: 0.0 for one in before.ranges}  # a range without this metric is not new
-    least = [_smallest_range(side) if is_time else math.inf for side in (before, now)]
     return _parts(
         metric,
-        _Table(values=without | was, other=OTHER_RANGES, smallest=least[0], is_complete=complete),
-        _Table(values=is_now, other=OTHER_RANGES, smallest=least[1]),
+        without | was,
+        is_now,
+        other=OTHER_RANGES,
+        smallest=[
+            [one.added_ms for one in side.ranges if one.name != OTHER_RANGES]
+            if METRICS[metric].kind is Kind.TIME
+            else []
+            for side in (before, now)
+        ],
     )
-
-
-def _smallest_range(side: Breakdown) -> float:
-    """The ms, on the CPU and the GPU, of the smallest named range: the others are no larger."""
-    return min((row.added_ms for row in side.ranges if row.name != OTHER_RANGES), default=math.inf)
-
-
-# By kernel
 
 
 def by_kernel(
     metric: Metric, before: Breakdown, now: Breakdown, named: Callable[[str], str]
 ) -> list[Part]:
-    if metric not in (Metric.KERNEL_MS, Metric.LAUNCHES) or not (before.kernels and now.kernels):
-        return []
     is_time = metric is Metric.KERNEL_MS
+    if not (is_time or metric is Metric.LAUNCHES) or not (before.kernels and now.kernels):
+        return []
     if graphs_unlike(before, now) or (not is_time and (has_graphs(before) or has_graphs(now))):
         return []
     kinds = ("kernel",) if is_time else ("kernel", "nccl")
     was, is_now = (_by_identity(side, kinds) for side in (before, now))
-    tables: list[_Table] = []
-    for side in (was, is_now):
-        values = {name: row.gpu_ms if is_time else row.count for name, row in side.items()}
-        named_ms = [ms for name, ms in values.items() if is_time and name != OTHER_KERNELS]
-        smallest = min(named_ms, default=math.inf)
-        tables.append(_Table(values=values, other=OTHER_KERNELS, smallest=smallest))
-    parts = _parts(metric, *tables)
-    # The longest last: that of a key may be cut off.
-    rows = sorted((*before.kernels, *now.kernels), key=lambda row: len(row.name))
-    names = {identity(row.name): unnumbered(row.name) for row in rows}
-    shown = {name: named(names.get(name, name)) for name in {part.name for part in parts}}
-    alike = Counter(shown.values())
-    return [
-        part
-        if part.name == OTHER_KERNELS
-        else part.model_copy(
-            update={
-                "name": shown[part.name] if alike[shown[part.name]] == 1 else names[part.name],
-                "notes": (*part.notes, *_launches(was.get(part.name), is_now.get(part.name))),
-            }
-        )
-        for part in parts
+    values = [
+        {name: row.gpu_ms if is_time else row.count for name, row in side.items()}
+        for side in (was, is_now)
     ]
+    smallest = [
+        [ms for name, ms in side.items() if is_time and name != OTHER_KERNELS] for side in values
+    ]
+    found: list[Part] = []
+    for part in _parts(metric, *values, other=OTHER_KERNELS, smallest=smallest):
+        rows = [side[part.name] for side in (was, is_now) if part.name in side]
+        if part.name != OTHER_KERNELS:
+            # Of a key and the name that it is of, the key may be cut off.
+            name = max((row.name for row in rows), key=len)
+            notes = (*part.notes, *_launches(rows))
+            part = part.model_copy(update={"name": named(name), "notes": notes})  # noqa: PLW2901
+        found.append(part)
+    return found
 
 
 def _by_identity(side: Breakdown, kinds: Sequence[str]) -> dict[str, KernelSample]:
@@ -149,18 +112,22 @@ def _by_identity(side: Breakdown, kinds: Sequence[str]) -> dict[str, KernelSampl
     for row in side.kernels:
         if row.kind in kinds:
             name = row.name if row.name == OTHER_KERNELS else identity(row.name)
-            if (same := found.get(name)) is not None:
-                both = {"count": same.count + row.count, "gpu_ms": same.gpu_ms + row.gpu_ms}
-                row = row.model_copy(update=both)  # noqa: PLW2901 - the two as one
-            found[name] = row
+            same = found.get(name)
+            found[name] = row.model_copy(
+                update={
+                    "name": unnumbered(row.name),
+                    "count": row.count + (same.count if same else 0.0),
+                    "gpu_ms": row.gpu_ms + (same.gpu_ms if same else 0.0),
+                }
+            )
     return found
 
 
-def _launches(before: KernelSample | None, now: KernelSample | None) -> list[Note]:
+def _launches(rows: Sequence[KernelSample]) -> list[Note]:
     """What changed about a kernel: how often a step it ran, and for how long each time."""
-    if before is None or now is None or not before.count or not now.count:
-        there = now or before
-        return [] if there is None else [note("launches-a-step", now=there.count)]
+    before, now = rows[0], rows[-1]
+    if len(rows) < 2 or not before.count or not now.count:
+        return [note("launches-a-step", now=now.count)]
     found: list[Note] = []
     if not math.isclose(before.count, now.count, rel_tol=SAME):
         found.append(note("launches-changed", before=before.count, now=now.count))
@@ -172,22 +139,19 @@ def _launches(before: KernelSample | None, now: KernelSample | None) -> list[Not
     return found
 
 
-# By copy and by call
-
-
 def by_copy(metric: Metric, before: Breakdown, now: Breakdown) -> list[Part]:
     if metric not in _COPIED or graphs_unlike(before, now):
         return []
     was, is_now = (_copied(metric, side) for side in (before, now))
     if not (now.copies or is_now) or (was and not before.copies):
         return []
-    return _parts(metric, _Table(values=was, other=""), _Table(values=is_now, other=""))
+    return _parts(metric, was, is_now)
 
 
 def _copied(metric: Metric, side: Breakdown) -> dict[str, float]:
-    belongs, value = _COPIED[metric]
-    copies = [(_copy_name(row), value(row)) for row in side.copies if belongs(row)]
-    if metric in WITH_MEMSETS:
+    belongs, field = _COPIED[metric]
+    copies = [(_copy_name(row), getattr(row, field)) for row in side.copies if belongs(row)]
+    if metric in _WITH_MEMSETS:
         copies += [(row.name, row.gpu_ms) for row in side.kernels if row.name == MEMSETS]
     return _summed(copies)
 
@@ -202,14 +166,14 @@ def _copy_name(row: CopySample) -> str:
 def by_call(metric: Metric, before: Breakdown, now: Breakdown) -> list[Part]:
     if metric is not Metric.SYNCS:
         return []
-    tables = [
+    was, is_now = (
         _summed(
             (OTHER_SYNCS if row.call == OTHER_SYNCS else f"{row.call} under {row.range}", row.count)
             for row in side.syncs
         )
         for side in (before, now)
-    ]
-    return _parts(metric, *(_Table(values=values, other=OTHER_SYNCS) for values in tables))
+    )
+    return _parts(metric, was, is_now, other=OTHER_SYNCS)
 
 
 # Along any axis
@@ -222,46 +186,46 @@ def _summed(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:
     return dict(found)
 
 
-def _parts(metric: Metric, before: _Table, now: _Table) -> list[Part]:
+def _parts(
+    metric: Metric,
+    before: Mapping[str, float],
+    now: Mapping[str, float],
+    *,
+    other: str = "",
+    smallest: Sequence[Sequence[float]] = ((), ()),
+) -> list[Part]:
     """The change of every name; all of them add up to the difference of the sides' sums.
 
-    A name that one side does not have may be among its others. Of such a name only that counts
-    which it cannot have had there, and the rest as a change of the others: nothing is blamed for
-    staying as it was.
+    A name that one side does not have may be among its others, in the row `other`, with no more
+    than the least of what its own have. Of such a name only that counts which it cannot have had
+    there, and the rest as a change of the others: nothing is blamed for staying as it was.
     """
-    other = before.other
-    is_new = other not in before.values and before.is_complete
+    hidden_before, hidden_now = (
+        min(side.get(other, 0.0), *sizes, math.inf)
+        for side, sizes in zip((before, now), smallest, strict=True)
+    )
     found: list[Part] = []
-    added = [name for name in now.values if name not in before.values]
-    for name in (*added, *before.values):
-        was, is_now = before.values.get(name), now.values.get(name)
+    for name in (*(name for name in now if name not in before), *before):
+        was, is_now = before.get(name), now.get(name)
         notes: tuple[Note, ...] = ()
         if name == other:
             continue
         if was is None:
-            change = max((is_now or 0.0) - before.at_most, 0.0)
-            notes = (note("part-new" if is_new else "part-not-in-baseline"),)
+            is_now = now[name]
+            change = max(is_now - hidden_before, 0.0)
+            notes = (note("part-not-in-baseline" if other in before else "part-new"),)
         elif is_now is None:
-            change = -max(was - now.at_most, 0.0)
+            change = -max(was - hidden_now, 0.0)
             is_now = was + change
-            code = "part-not-in-now" if other in now.values else "part-gone"
-            notes = (note(code),) if was > 0 else ()
+            notes = (note("part-not-in-now" if other in now else "part-gone"),)
         else:
             change = is_now - was
         found.append(
-            Part(
-                metric=metric,
-                name=name,
-                before=was,
-                now=is_now or 0.0,
-                change=change,
-                notes=notes,
-            )
+            Part(metric=metric, name=name, before=was, now=is_now, change=change, notes=notes)
         )
-    if other in before.values or other in now.values:
-        whole = sum(now.values.values()) - sum(before.values.values())
-        change = whole - sum(part.change for part in found)
-        then = before.values.get(other)
+    if other in before or other in now:
+        change = sum(now.values()) - sum(before.values()) - sum(part.change for part in found)
+        then = before.get(other)
         found.append(
             Part(metric=metric, name=other, before=then, now=(then or 0.0) + change, change=change)
         )

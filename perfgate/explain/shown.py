@@ -1,19 +1,17 @@
-"""What stands next to a verdict and decides nothing: rows of metrics that are shown only, are new,
-or that neither side has; and whether a loop's pace changes for good within its measured steps, or
-is slow at first."""
+"""What stands next to a verdict and decides nothing: rows of metrics that are shown only, or are
+new, and whether a loop is slow at first."""
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import Final
 
 from perfgate.model.baseline import BlessedRun
-from perfgate.model.metric import CALLED, METRICS, PERIODS, Metric
+from perfgate.model.metric import METRICS, Metric
 from perfgate.model.note import Note, Severity, note
 from perfgate.model.outcome import Outcome
-from perfgate.model.sample import NO_NCCL, Run, missing_in, why_absent
+from perfgate.model.sample import Run, missing_in
 from perfgate.model.verdict import MetricVerdict, Verdict
 
 _OF_COUNTS = frozenset(
@@ -47,9 +45,6 @@ def with_shown(verdict: Verdict, other: Sequence[BlessedRun], runs: Sequence[Run
 def _shown(
     verdict: Verdict, other: Sequence[BlessedRun], runs: Sequence[Run]
 ) -> Iterator[MetricVerdict]:
-    # Of a loop that uses no GPU, or whose GPU was not traced, each row would say the same.
-    measured = {one for run in runs for process in run.processes for one in process.values}
-    on_gpu = bool(measured - {*PERIODS, *CALLED})
     judged = {row.metric for row in verdict.metrics}
     for metric in METRICS:
         if metric in judged or not runs:
@@ -64,8 +59,6 @@ def _shown(
             yield MetricVerdict(
                 metric=metric, outcome=None, now=median(now) if now else None, note=of_some
             )
-        elif on_gpu and METRICS[metric].gated and (why := why_unmeasured(runs, metric)):
-            yield MetricVerdict(metric=metric, outcome=None, note=note("measured-nowhere", why=why))
 
 
 def _beside(
@@ -91,24 +84,12 @@ def _beside(
     )
 
 
-def why_unmeasured(runs: Sequence[Run], metric: Metric) -> Note | None:
-    """Why a metric is not judged that neither side has; None where there is nothing of it."""
-    why = why_absent(runs, metric)
-    return None if why is None or why.code.startswith(NO_NCCL.code) else why
-
-
-# The pace of the measured steps
+# A slow start
 
 FEWEST_ALIKE: Final = 2
-"""Runs that change their pace, or start slowly: the host's noise does that to one."""
-SHORTEST: Final = 5
-"""Periods that one pace must last for."""
-BEYOND: Final = 0.02
-"""Of the faster pace: step_ms's default budget."""
-MOSTLY: Final = 0.95
-"""Share of the pairs of a period of either pace in which that of the slower one is longer."""
-MOST_PLACES: Final = 100
-"""At which a change is looked for."""
+"""Runs that start slowly: the host's noise does that to one."""
+FEWEST_PERIODS: Final = 10
+"""Of a run whose start is looked at."""
 SLOW: Final = 2.0
 """A step at the start is slow from so many times the median of those after it on."""
 BEYOND_ALL: Final = 1.25
@@ -117,32 +98,24 @@ _DROPPED: Final = 2
 """Steps before the one that ends the first period kept."""
 
 
-def pace_notes(runs: Sequence[Run]) -> tuple[Note, ...]:
-    """Say how the pace of the measured steps is not one pace; nothing where it is one.
-
-    A slow start, which may hide a loss, is a warning. One that is too short to be a pace may be
-    taken for part of one, whose median then says nothing of it.
-    """
-    starts, changed = slow_starts(runs), pace_changed(runs)
-    is_short = any(last < SHORTEST + _DROPPED for _, _, last in starts)
-    if changed is not None and not is_short:
-        return (changed,)
-    return (_slow_start(starts, runs=len(runs)),) if starts else ()
-
-
-def _slow_start(starts: Sequence[tuple[float, float, int]], *, runs: int) -> Note:
-    """Say that the first measured steps of every run are far slower than all others."""
+def start_notes(runs: Sequence[Run]) -> tuple[Note, ...]:
+    """Warn that the first measured steps of every run are far slower than all others, which may
+    hide a loss; nothing where they are not."""
+    starts = slow_starts(runs)
+    if not starts:
+        return ()
     longest, usual, last = sorted(starts)[len(starts) // 2]
-    return note(
+    slow = note(
         "slow-start",
         Severity.WARN,
         found=len(starts),
-        runs=runs,
+        runs=len(runs),
         longest_ms=longest,
         usual_ms=usual,
         last=last,
         warmup=max(last for _, _, last in starts),
     )
+    return (slow,)
 
 
 def slow_starts(runs: Sequence[Run]) -> list[tuple[float, float, int]]:
@@ -161,7 +134,7 @@ def _start(run: Run) -> tuple[float, float, int] | None:
     """The longest step of a slow start and the median of the others, in ms, and the last slow step;
     None without."""
     periods = run.processes[0].periods_ms if run.processes else ()
-    if len(periods) < 2 * SHORTEST:
+    if len(periods) < FEWEST_PERIODS:
         return None
     slow = 0
     for period in periods[: len(periods) // 2]:
@@ -170,54 +143,3 @@ def _start(run: Run) -> tuple[float, float, int] | None:
             break
         slow += 1
     return (max(periods[:slow]), median(periods[slow:]), slow + _DROPPED) if slow else None
-
-
-def pace_changed(runs: Sequence[Run]) -> Note | None:
-    """Say that most runs change their pace within the measured steps; None if not.
-
-    A GPU that meets its power cap a second after the first heavy step does so, and a cache that
-    grows full. Runs of an A/B run of blocks are not looked at: its blocks have paces of their own.
-    """
-    changing = [(change, run) for run in runs if (change := _change(run)) is not None]
-    if len(changing) < FEWEST_ALIKE or 2 * len(changing) <= len(runs):
-        return None
-    step, before, after, steps = sorted(change for change, _ in changing)[len(changing) // 2]
-    gpus = [gpu for _, run in changing for gpu in run.conditions.gpus]
-    capped = any(one.code == "gpu-power-cap" for gpu in gpus for one in gpu.information)
-    return note(
-        "pace-changes-at-power-cap" if capped else "pace-changes",
-        found=len(changing),
-        runs=len(runs),
-        before_ms=before,
-        after_ms=after,
-        step=step,
-        steps=steps,
-    )
-
-
-def _change(run: Run) -> tuple[int, float, float, int] | None:
-    """The first measured step of the second pace, both paces in ms, and how many steps there are;
-    None without one."""
-    if not run.processes or run.begins is not None:
-        return None
-    process = run.processes[0]
-    periods = process.periods_ms
-    places = range(SHORTEST, len(periods) - SHORTEST + 1, max(1, len(periods) // MOST_PLACES))
-    if not places:
-        return None
-    place = min(places, key=lambda place: _spread(periods[:place]) + _spread(periods[place:]))
-    first, last = sorted(periods[:place]), periods[place:]
-    before, after = median(first), median(last)
-    if abs(after - before) <= BEYOND * min(before, after):
-        return None
-    shorter = sum(bisect_left(first, period) for period in last)
-    longer = sum(len(first) - bisect_right(first, period) for period in last)
-    if max(shorter, longer) < MOSTLY * len(first) * len(last):
-        return None
-    return place + _DROPPED + 1, before, after, process.steps
-
-
-def _spread(periods: Sequence[float]) -> float:
-    """The sum of the distances from their median."""
-    pace = median(periods)
-    return sum(abs(period - pace) for period in periods)

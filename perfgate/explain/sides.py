@@ -10,7 +10,6 @@ from typing import Final
 from perfgate.explain.attribution import attributions
 from perfgate.explain.breakdown import breakdown_of
 from perfgate.explain.names import short
-from perfgate.explain.ranks import label as process_label
 from perfgate.explain.traces import incomparable
 from perfgate.model.baseline import Result
 from perfgate.model.comparison import Side
@@ -57,34 +56,18 @@ def side_of_samples(
     """Take one capture: the worst value of its processes, and what the leading one of them is made
     of."""
     run = Run(started_at=datetime.now(UTC), wall_s=0.0, processes=tuple(samples))
+    invalid: list[Note] = []
+    for one in (one for sample in samples for one in sample.notes):
+        if one.severity is Severity.INVALID and one not in invalid:
+            invalid.append(one)
     return side_of_runs(label, [run]).model_copy(
         update={
             "gpus": frozenset(
                 gpu.name for one in samples for gpu in one.devices if gpu.name is not None
             ),
             "missing": missing or {},
-            "invalid": invalid_of(samples),
+            "invalid": tuple(invalid),
         }
-    )
-
-
-def invalid_of(samples: Sequence[ProcessSample]) -> tuple[Note, ...]:
-    """What makes a capture no run, each once; what only some of several processes have with their
-    names."""
-    of_each: list[tuple[Note, list[str]]] = []
-    for sample in samples:
-        for one in sample.notes:
-            if one.severity is not Severity.INVALID:
-                continue
-            labels = next((its for other, its in of_each if other == one), None)
-            if labels is None:
-                of_each.append((one, labels := []))
-            labels.append(process_label(sample))
-    return tuple(
-        one
-        if len(labels) == len(samples)
-        else note("of-processes", one.severity, processes=tuple(labels), what=one)
-        for one, labels in of_each
     )
 
 

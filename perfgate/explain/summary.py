@@ -7,7 +7,7 @@ import math
 from typing import Final
 
 from perfgate.model.baseline import FEWEST_RUNS
-from perfgate.model.diagnosis import Axis, Part
+from perfgate.model.diagnosis import Axis
 from perfgate.model.metric import METRICS, PERIODS, Basis, Kind
 from perfgate.model.note import Note, note
 from perfgate.model.outcome import Outcome
@@ -23,8 +23,7 @@ def headline(verdict: Verdict) -> Note:
     """Say what a REGRESSED or IMPROVED verdict's user loses or gains, and by what.
 
     `+68 % step_ms (3.26 to 5.48 ms): d2h_copies 0 to 1 under `log``. It leads with the step, also
-    where that is an estimate, unless it has hardly moved; and where the step is faster but a count
-    rose: `-12 % step_ms (5.48 to 4.82 ms), but launches 38 to 39`.
+    where that is an estimate, unless it has hardly moved: `launches 38 to 39; step_ms unchanged`.
     """
     outcome = verdict.outcome
     rows = [row for row in verdict.metrics if row.outcome is outcome]
@@ -32,56 +31,43 @@ def headline(verdict: Verdict) -> Note:
         (row for one in PERIODS if (row := verdict.of(one)) and row.change is not None), None
     )
     cause = min((row for row in rows if row.metric not in PERIODS), key=_weight, default=None)
-    is_loss = outcome is Outcome.REGRESSED
-    is_led = step is not None and (step in rows or _estimated(step, outcome))
-    is_faster = step is not None and is_loss and _estimated(step, Outcome.IMPROVED)
-    if step is not None and (is_led or (is_faster and cause is not None)):
+    first = cause or rows[0]
+    estimate = because = and_step = None
+    if step is not None and (step in rows or _is_estimated(step, outcome)):
         first = step
-        lead = note(
-            "headline",
-            lead=_moved(step),
-            estimate=_estimate(verdict) if is_led and step not in rows else None,
-            cause=None
-            if cause is None
-            else note("because" if is_led else "but", what=_moved_to(cause)),
-            part=_made_of(step, verdict) if cause is None else _under(cause, verdict),
-            step=None,
-        )
-    else:
-        first = cause or rows[0]
-        lead = note(
-            "headline",
-            lead=_moved(first),
-            estimate=None,
-            cause=None,
-            part=_under(first, verdict),
-            step=None if step is None or step is first else _and_step(step),
-        )
+        if step not in rows:
+            of = "estimate-of-runs" if verdict.ab_run is None else "estimate-of-pairs"
+            estimate = note(of, runs=verdict.compared)
+        if cause is not None:
+            because = note("because", what=_moved_to(cause))
+    elif step is not None:
+        and_step = note("and-step", what=_moved_or_not(step))
+    lead = note(
+        "headline",
+        lead=_moved(first),
+        estimate=estimate,
+        cause=because,
+        part=_under(cause or first, verdict),
+        step=and_step,
+    )
     others = tuple(str(row.metric) for row in rows if row not in (first, cause))
+    is_loss = outcome is Outcome.REGRESSED
     also = note("also-regressed" if is_loss else "also-improved", metrics=others)
-    enough = verdict.runs >= FEWEST_RUNS
     return note(
         "regressed" if is_loss else "improved",
         what=lead,
         also=also if others else None,
         workload=verdict.workload,
-        bless_it=note("bless-it") if enough else note("gate-and-bless", fewest=FEWEST_RUNS),
+        bless_it=_bless_it(verdict.runs),
     )
 
 
-def _estimated(row: MetricVerdict, outcome: Outcome) -> bool:
+def _is_estimated(row: MetricVerdict, outcome: Outcome) -> bool:
     """Whether a row that is not judged, or open, is estimated to have moved so by half a budget."""
-    is_open = row.outcome in (None, Outcome.INCONCLUSIVE, outcome)
-    if not is_open or row.low is None or row.change is None:
+    if row.outcome not in (None, Outcome.INCONCLUSIVE) or row.low is None or row.change is None:
         return False
     towards = -row.change if outcome is Outcome.IMPROVED else row.change
     return towards >= (row.budget or 0.0) / 2
-
-
-def _estimate(verdict: Verdict) -> Note:
-    if verdict.ab_run is None:
-        return note("estimate-of-runs", runs=verdict.compared)
-    return note("estimate-of-pairs", runs=verdict.compared)
 
 
 def _weight(row: MetricVerdict) -> tuple[bool, float]:
@@ -110,15 +96,14 @@ def _moved_to(row: MetricVerdict) -> Note:
     return note(code, metric=row.metric, before=row.baseline or 0.0, now=row.now or 0.0)
 
 
-def _and_step(row: MetricVerdict) -> Note:
+def _moved_or_not(row: MetricVerdict) -> Note:
     shown = {value(row.metric, one or 0.0) for one in (row.baseline, row.now)}
-    if len(shown) > 1:
-        return note("and-step", what=_moved(row))
-    return note("and-step", what=note("unmoved", metric=row.metric, now=row.now or 0.0))
+    return _moved(row) if len(shown) > 1 else note("unmoved", metric=row.metric, now=row.now or 0.0)
 
 
-def _largest(row: MetricVerdict, verdict: Verdict) -> Part | None:
-    """The range that holds most of what a metric changed by."""
+def _under(row: MetricVerdict, verdict: Verdict) -> Note | None:
+    """Name the range that holds most of what a metric changed by, and what of it, where that is
+    another metric."""
     parts = (
         one.parts
         for one in verdict.attributions
@@ -128,30 +113,20 @@ def _largest(row: MetricVerdict, verdict: Verdict) -> Part | None:
     moved = (row.now or 0.0) - (row.baseline or 0.0)
     if largest is None or largest.name in NO_RANGE or 2 * largest.change * moved < moved * moved:
         return None
-    return largest
+    name = " ".join(largest.name.split())[:_LONGEST_NAME]
+    if largest.metric in (row.metric, *PERIODS):
+        return note("under-range", range=name)
+    code = "less-under-range" if largest.change < 0 else "more-under-range"
+    return note(code, metric=largest.metric, ms=abs(largest.change), range=name)
 
 
-def _under(row: MetricVerdict, verdict: Verdict) -> Note | None:
-    part = _largest(row, verdict)
-    return None if part is None else note("under-range", range=_named(part))
-
-
-def _made_of(row: MetricVerdict, verdict: Verdict) -> Note | None:
-    """What most of a step's change is, where no other metric's is shown."""
-    part = _largest(row, verdict)
-    if part is None or part.metric in PERIODS:
-        return _under(row, verdict)
-    code = "less-under-range" if part.change < 0 else "more-under-range"
-    return note(code, metric=part.metric, ms=abs(part.change), range=_named(part))
-
-
-def _named(part: Part) -> str:
-    return " ".join(part.name.split())[:_LONGEST_NAME]
+def _bless_it(runs: int) -> Note:
+    enough = runs >= FEWEST_RUNS
+    return note("bless-it") if enough else note("gate-and-bless", fewest=FEWEST_RUNS)
 
 
 def anchor_lost(found: Drift, workload: str, *, runs: int) -> Note:
     """Say that many small losses have become one large one, and on which path."""
-    can_bless = runs >= FEWEST_RUNS
     return note(
         "anchor-lost",
         change=found.change,
@@ -161,7 +136,7 @@ def anchor_lost(found: Drift, workload: str, *, runs: int) -> Note:
         budget=found.budget,
         path=tuple(map(_point, found.path)),
         now=found.now,
-        bless_it=note("bless-it") if can_bless else note("gate-and-bless", fewest=FEWEST_RUNS),
+        bless_it=_bless_it(runs),
         workload=workload,
     )
 

@@ -3,7 +3,6 @@ nothing apart."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from perfgate.model.comparison import Side
@@ -48,27 +47,35 @@ def graphs_unlike(a: Breakdown, b: Breakdown) -> bool:
 def incomparable(a: Side, b: Side) -> frozenset[Metric]:
     """The metrics of which the two may differ by how they were traced alone."""
     found = HIDDEN if graphs_unlike(a.breakdown, b.breakdown) else frozenset()
-    return found.union(PERIODS) if _has_kernels(a) != _has_kernels(b) else found
+    return found.union(PERIODS) if _lacks_kernels(a) != _lacks_kernels(b) else found
 
 
-def unlike_notes(a: Side, b: Side) -> Iterator[Note]:
-    """Say how the two were traced unlike."""
-    if graphs_unlike(a.breakdown, b.breakdown):
-        side, other = ("a", "b") if _has_whole_graphs(a.breakdown) else ("b", "a")
-        yield note("whole-graphs-unlike", Severity.WARN, side=side, other=other)
-    if _has_kernels(a) != _has_kernels(b):
-        side, other = ("b", "a") if _has_kernels(a) else ("a", "b")
-        yield note("kernels-not-timed", Severity.WARN, side=side, other=other)
-    elif has_calls(a.breakdown) != has_calls(b.breakdown):
-        side, other = ("b", "a") if has_calls(a.breakdown) else ("a", "b")
-        yield note("calls-not-recorded", Severity.WARN, side=side, other=other)
+def lacking(side: Side) -> tuple[str, ...]:
+    """What was not traced of what a side's work is timed, named and placed by."""
+    of = side.breakdown
+    kinds = {
+        "kernels": Metric.KERNEL_MS in side.absent or _lacks_kernels(side),
+        "calls": not has_calls(of),
+        "ranges": bool(of.ranges) and not has_ranges(of),
+        "the kernels of CUDA graphs": _has_whole_graphs(of),
+    }
+    return tuple(kind for kind, lacks in kinds.items() if lacks or kind in side.missing)
+
+
+def traced_unlike(a: Side, b: Side) -> Note | None:
+    """Say what one of two lacks and the other has."""
+    lacks = {"a": lacking(a), "b": lacking(b)}
+    if lacks["a"] == lacks["b"]:
+        return None
+    sides = [note("side-lacks", side=side, kinds=kinds) for side, kinds in lacks.items() if kinds]
+    return note("traced-unlike", Severity.WARN, sides=tuple(sides))
 
 
 def _has_whole_graphs(side: Breakdown) -> bool:
     return any(row.name == WHOLE_GRAPHS for row in side.kernels)
 
 
-def _has_kernels(side: Side) -> bool:
-    """Whether it is known when a side's kernels ran; of a side without any values nothing is known
-    to be lacking."""
-    return not side.values.get(Metric.STEP_MS) or bool(side.values.get(Metric.KERNEL_MS))
+def _lacks_kernels(side: Side) -> bool:
+    """Whether it is not known when a side's kernels ran; of a side without any values nothing is
+    known to be lacking."""
+    return bool(side.values.get(Metric.STEP_MS)) and not side.values.get(Metric.KERNEL_MS)

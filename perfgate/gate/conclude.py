@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from perfgate.execute.pairing import in_noise_of
-from perfgate.explain.advice import classify, new_advice, without_outliers
+from perfgate.explain.advice import classify, new_advice
 from perfgate.explain.attribution import attributions, where
 from perfgate.explain.breakdown import breakdown_of
-from perfgate.explain.shown import of_counts, pace_notes, with_shown
+from perfgate.explain.shown import of_counts, start_notes, with_shown
 from perfgate.explain.summary import anchor_lost, headline
 from perfgate.gate.notes import because, noting, shut_anyway
 from perfgate.gate.underway import Checked, Underway, step_times
@@ -48,7 +48,7 @@ def conclude(
     judged = [here for _, here in evidence.pairs] or evidence.alone
     verdict = with_shown(verdict, compared.runs, judged)
     is_pass = verdict.outcome in PASSING
-    now = without_outliers(breakdown_of(underway.own), verdict.metrics)
+    now = breakdown_of(underway.own)
     made_up = attributions(compared.breakdown, now, verdict.metrics)
     verdict = verdict.model_copy(
         update={
@@ -64,7 +64,7 @@ def conclude(
     if verdict.outcome in (Outcome.REGRESSED, Outcome.IMPROVED):
         verdict = verdict.model_copy(update={"why": headline(verdict)})
     first = _how_judged(underway, verdict, compared, judged)
-    notes = [*first, *verdict.notes, *pace_notes(underway.own), *underway.notes]
+    notes = [*first, *verdict.notes, *start_notes(underway.own), *underway.notes]
     if stored is not None:
         then, here = stored.machine, underway.lab.machine
         if {gpu.uuid for gpu in then.gpus} != {gpu.uuid for gpu in here.gpus}:

@@ -290,7 +290,6 @@ class Gate:
         if not self._is_clear:
             self._is_clear = True
             self._say(remove_killed_runs(self.store.results.folder, self.cleaner))
-            self.store.baselines.remove_torn()
 
     def _say(self, what: Note | None) -> None:
         if what is not None:

@@ -6,12 +6,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from perfgate.explain.shown import why_unmeasured
 from perfgate.gate.expect import Expectation
 from perfgate.model.metric import COUNTS, GATED_TIMES, METRICS
 from perfgate.model.note import Note, Severity, note
 from perfgate.model.outcome import Outcome
-from perfgate.model.sample import Run
+from perfgate.model.sample import NO_NCCL, Run, why_absent
 from perfgate.model.verdict import Verdict
 
 
@@ -91,8 +90,9 @@ def _unmeasured(verdict: Verdict, runs: Sequence[Run]) -> Iterator[Note]:
     seen = {metric for run in runs for process in run.processes for metric in process.values}
     lacking: dict[str, tuple[Note, list[str]]] = {}
     for metric in (*GATED_TIMES, *(count for count in COUNTS if count in seen)):
-        row, why = verdict.of(metric), why_unmeasured(runs, metric)
-        if why is not None and (row is None or row.now is row.baseline is None):
+        row, why = verdict.of(metric), why_absent(runs, metric)
+        is_none = why is None or why.code.startswith(NO_NCCL.code)
+        if why and not is_none and (row is None or row.now is row.baseline is None):
             lacking.setdefault(str(why), (why, []))[1].append(metric)
     for why, metrics in lacking.values():
         yield note("metrics-not-measured", Severity.WARN, metrics=tuple(metrics), why=why)

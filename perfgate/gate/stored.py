@@ -8,7 +8,7 @@ from statistics import median
 from typing import Final
 
 from perfgate.execute.lab import Asked
-from perfgate.explain.shown import pace_notes
+from perfgate.explain.shown import start_notes
 from perfgate.gate.alike import launches_gone, other_form, other_processes, other_steps
 from perfgate.gate.conclude import conclude, drifted
 from perfgate.gate.notes import because, noting, verdict_of
@@ -193,7 +193,7 @@ def show(underway: Underway, outcome: Outcome, why: Note) -> Checked:
     blessed = as_baseline(underway.expected, runs, None)
     if (coarse := too_coarse(blessed, underway.policy.budgets)) is not None:
         notes.append(note("runs-too-coarse", loss=coarse))
-    notes += pace_notes(runs)
+    notes += start_notes(runs)
     verdict = verdict_of(underway.expected, outcome, why, runs=len(runs))
     rows = _medians(underway.expected.baseline, runs)
     return underway.checked(noting(verdict.model_copy(update={"metrics": rows}), *notes))

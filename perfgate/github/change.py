@@ -220,7 +220,6 @@ def _declared_there(tree: Worktree, env: Mapping[str, str]) -> tuple[Declared, .
         tree,
         workload=Workload(id="declarations", source="", steps=1, warmup=0),
         imports=imports,
-        site_packages=[one for one in map(Path, sys.path) if one.name == "site-packages"],
     )
     ini = tree.home / "worker" / "pytest.ini"
     with suppress(OSError, ValueError):

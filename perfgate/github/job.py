@@ -34,8 +34,8 @@ from perfgate.model.settings import wrong
 from perfgate.render.annotations import gate_annotations
 from perfgate.render.markdown import filled
 from perfgate.system import git
-from perfgate.system.ending import adopting, end_marked
-from perfgate.system.gate_process import gate_command, run_to_end
+from perfgate.system.ending import end_marked
+from perfgate.system.process import gate_command, run_to_end
 from perfgate.system.signals import holding_signals_back
 from perfgate.words.escape import CommandKind, without_commands, workflow_command
 from perfgate.words.say import Coded, message
@@ -193,15 +193,13 @@ def run(job: Job, say: Say) -> int:
     # a command to it.
     token = secrets.token_hex(16)
     say(f"::stop-commands::{token}")
-    with adopting() as end_adopted:
-        try:
-            status = _measured(job, options, base, say)
-        finally:
-            with holding_signals_back(then_raise=False):
-                ended = (*end_marked(job.mark), *end_adopted())
-                if ended:
-                    say(said(note("gate-processes-ended", processes=ended)))
-                say(f"\n::{token}::")
+    try:
+        status = _measured(job, options, base, say)
+    finally:
+        with holding_signals_back(then_raise=False):
+            if ended := end_marked(job.mark):
+                say(said(note("gate-processes-ended", processes=ended)))
+            say(f"\n::{token}::")
     with holding_signals_back(then_raise=False):
         return _concluded(job, status, base, say, captures=given.get("captures") == "true")
 

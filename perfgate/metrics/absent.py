@@ -40,20 +40,12 @@ _BY_TABLE: Final[Mapping[Table, tuple[Metric, ...]]] = {
     Table.MEMSETS: (Metric.MEM_EXPOSED_MS,),
 }
 """What is not known where it is not known which step launched a table's operations."""
-_TIMED: Final[Mapping[Metric | None, tuple[str, tuple[Metric, ...]]]] = {
-    Metric.KERNEL_MS: ("kernels and CUDA graphs", (Metric.KERNEL_MS, Metric.GAP_MS, *EXPOSED)),
-    Metric.NCCL_MS: ("NCCL kernels", (Metric.NCCL_MS, Metric.GAP_MS, *EXPOSED)),
-    Metric.H2D_MS: ("host-to-device copies", (Metric.H2D_MS, Metric.H2D_EXPOSED_MS)),
-    Metric.MEM_EXPOSED_MS: ("memsets and other copies", (Metric.MEM_EXPOSED_MS,)),
-    None: ("GPU operations", (Metric.GAP_MS,)),
-}
-"""What is not known where none of some operations (`Group.metric`, or all) has a duration."""
 
 
 def why_absent(process: Process, devices: Devices) -> Absent:
     """Each metric that is not known, and why; reasons of the steps come before the capture's."""
     steps, totals = process.steps, process.totals
-    absent = untimed(process) | _uncopied(process) | _without_kernels(process, devices)
+    absent = _uncopied(process) | _without_kernels(process, devices)
     if why := process.timeline.missing.get("devices"):
         absent = dict.fromkeys((Metric.GAP_MS, *EXPOSED), why) | absent
     if copies := totals.unknown_host:
@@ -88,21 +80,6 @@ def why_unplaced(process: Process) -> Note | None:
         return None
     count = sum(one.outside for one in lost)
     return note("launches-unknown", count=count, what="GPU operations")
-
-
-def untimed(process: Process) -> Absent:
-    """What is not known where none of the steps' kernels, or of their copies, has a duration.
-
-    CUPTI could not time such an operation. What it took is in the gaps, and a sum of it would be 0.
-    """
-    absent: Absent = {}
-    for metric, (what, metrics) in _TIMED.items():
-        groups = [one for one in process.totals.groups if metric in (None, one.metric)]
-        if groups and not any((one.end > one.start).any() for one in groups):
-            count = sum(len(one.start) for one in groups)
-            why = note("durations-unknown", count=count, what=what)
-            absent = dict.fromkeys(metrics, why) | absent
-    return absent
 
 
 def _without_kernels(process: Process, devices: Devices) -> Absent:

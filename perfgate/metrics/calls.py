@@ -221,38 +221,6 @@ class Launches:
         return _taken(self._segment, place, -1)
 
 
-def lost_copies(calls: ProcessCalls, launches: Launches, left_by: Flags) -> tuple[int, int]:
-    """How many calls copy, and how many copies the last turns lack; `left_by` says which calls left
-    one.
-
-    Some calls never leave a copy (of no bytes, by a kernel): those of a name that has none are not
-    asked after, unless the capture holds no copy of the process at all. Others leave one in some
-    turns and none in others. A profiler that stopped too early lacks the last copies: from some
-    turn on fewer are held than usual, and more calls lack theirs. A lost buffer of records, in
-    between, lacks kernels as well.
-
-    ```
-    held     2 2 1 2 2 2 0 0
-    lacking  1 0 1 1 1 1 3 3      4 are lost: two a turn of the last two
-    ```
-    """
-    copying = np.flatnonzero(calls.are(CallKind.COPY) & calls.at_once & (calls.correlation > 0))
-    if not left_by.any():
-        return len(copying), len(copying)
-    key, turn = calls.key[copying], calls.turn[copying]
-    found = left_by[launches.place(calls.correlation[copying])]
-    asked = np.isin(key, distinct(key[found]))
-    if not asked.any():
-        return 0, 0
-    turns = int(calls.turn.max()) + 1
-    holds, lacks = (np.bincount(turn[some], minlength=turns) for some in (found, asked & ~found))
-    until = int(np.flatnonzero(holds)[-1]) + 1
-    usual_held, usual_lacking = np.median(holds[:until]), np.median(lacks[:until])
-    after = int(np.flatnonzero(holds >= usual_held)[-1]) + 1
-    lost = np.minimum(usual_held - holds[after:], lacks[after:] - usual_lacking)
-    return int(asked.sum()), int(np.maximum(lost, 0).sum())
-
-
 def _taken(values: NDArray[_Whole], place: SmallInts, none: int) -> NDArray[_Whole]:
     if not len(values):
         return np.full(len(place), none, values.dtype)

@@ -8,8 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from perfgate.metrics.absent import MOST_LOST, untimed, why_unplaced
-from perfgate.metrics.devices import Devices, devices_of
+from perfgate.metrics.absent import MOST_LOST, why_unplaced
+from perfgate.metrics.devices import Devices
 from perfgate.metrics.process import STRAY, Process
 from perfgate.metrics.steps import StepSpans
 from perfgate.metrics.tally import GRAPH_WORDS
@@ -64,7 +64,7 @@ def notes_of(
     timeline, steps, step_ms = process.timeline, process.steps, values.get(Metric.STEP_MS)
     found = [*steps.notes]
     if len(others) > 1:
-        found += _one_after_the_other(timeline, steps, others)
+        found += _one_after_the_other(process, others)
     if has_stepless := len(timeline.processes) > len(devices.stepping):
         found += _ranks_without_steps(process, devices)
     if why_unplaced(process) is None:
@@ -86,23 +86,12 @@ def _bad(code: str, **fields: Value) -> Note:
     return Note(code=code, severity=Severity.INVALID, fields=fields)
 
 
-def _one_after_the_other(
-    timeline: Timeline, own: StepSpans, others: Sequence[StepSpans]
-) -> Iterator[Note]:
-    """The steps of another process come after its own.
-
-    Where each has GPUs of its own they may be of one job all the same, of replicas that began at
-    different times.
-    """
-    for other in () if own.whole else others:
-        if other.starts[0] < own.ends[-1]:
-            continue
-        mine, theirs = devices_of(timeline, own.process), devices_of(timeline, other.process)
-        apart = "devices" in timeline.missing or mine.isdisjoint(theirs)
-        if not (mine and theirs and apart):
-            pids = timeline.processes
-            yield _bad("processes-consecutive", first=pids[own.process], second=pids[other.process])
-            return
+def _one_after_the_other(process: Process, others: Sequence[StepSpans]) -> Iterator[Note]:
+    """The steps of another process come after its own."""
+    pids, last = process.timeline.processes, process.steps.ends[-1]
+    later = [] if process.steps.whole else [one for one in others if one.starts[0] >= last]
+    if later:
+        yield _bad("processes-consecutive", first=process.pid, second=pids[later[0].process])
 
 
 def _ranks_without_steps(process: Process, devices: Devices) -> Iterator[Note]:
@@ -167,8 +156,7 @@ def _lost(process: Process) -> Iterator[Note]:
     if held and totals.copies_lost > MOST_COPIES_LOST * totals.copying:
         yield _bad("copies-lost", calls=totals.copying, lost=totals.copies_lost)
     operations = int(totals.operations.sum())
-    # Where none is timed, their metrics are absent.
-    if totals.without_times > _few(operations) and not untimed(process):
+    if totals.without_times > _few(operations):
         yield _bad("durations-lost", held=operations, lacking=totals.without_times)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from concurrent.futures import Executor
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
@@ -21,7 +20,6 @@ from perfgate.model.timeline import (
     Copies,
     Flags,
     Ints,
-    SmallInts,
     Spans,
     Timeline,
 )
@@ -32,15 +30,6 @@ _OF: Final = {
     Metric.MEM_EXPOSED_MS: Metric.MEM_EXPOSED_MS,
 }
 """Of which operations (`Group.metric`) each is the part that nothing hides."""
-
-
-def devices_of(timeline: Timeline, process: int) -> frozenset[int]:
-    """The devices on which a process ran anything."""
-    return frozenset(
-        one
-        for ops in timeline.operations
-        for one in distinct(ops.device[ops.process == process]).tolist()
-    )
 
 
 class Devices:
@@ -135,55 +124,29 @@ def idle_of(operations: Iterable[tuple[Spans, Flags]]) -> Idle:
     return Idle.from_intervals([start for start, _ in chosen], [end for _, end in chosen])
 
 
-def gaps_by_segment(process: Process, windows: Windows, idle: Idle, queued: Queued) -> Ints:
+def gaps_by_segment(process: Process, windows: Windows, idle: Idle, device: int) -> Ints:
     """A device's idle ns in the windows: under the launch of what was queued already, else where
-    the CPU was."""
-    by_time = process.segments.time_in(windows, idle.only(~queued.flags))
-    begins, ends, at = idle.starts[queued.flags], idle.ends[queued.flags], queued.segment
-    for part in parts(len(at)):
-        lasted = windows.until(ends[part]) - windows.until(begins[part])
-        np.add.at(by_time, at[part], lasted)
-    return by_time
-
-
-@dataclass(frozen=True, slots=True)
-class Queued:
-    """Which of a device's idle times end with an operation of the process that was queued already.
+    the CPU was.
 
     ```
     launch    ^a^b                    ^c
     kernel      |--a--|     |--b--|         |--c--|
     idle               |-q-|       |--------|          q: under the range that launched b
     ```
-    There the GPU waits for another stream, for a copy, or for itself; what the CPU does meanwhile
-    has no part in it. Where the operation was launched later, the GPU waits for what the CPU does.
+    Where the operation that ends it was launched before it began, the GPU waits for another stream,
+    for a copy, or for itself; what the CPU does meanwhile has no part in it. Where it was launched
+    later, the GPU waits for what the CPU does.
     """
-
-    flags: Flags
-    """Shape (n,) as `Idle.starts`."""
-    segment: SmallInts
-    """Of the launch, for each idle time that is flagged."""
-
-    @classmethod
-    def of(cls, process: Process, idle: Idle, device: int) -> Queued:
-        """Look for the launch of what ends each idle time; of the outermost ones nothing does."""
-        ids = _launched_by(process, idle.ends, device)
-        flags, segment = np.zeros(len(ids), np.bool_), [np.empty(0, np.int32)]
-        launches = process.totals.launches
-        for part in parts(len(ids)):
-            begun = launches.begun(launches.place(ids[part]))
-            flags[part] = (begun < idle.starts[part]) & (ids[part] > 0)
-            segment.append(process.segments.at(begun[flags[part]]))
-        return cls(flags, np.concatenate(segment))
-
-    def place(self, idle: Idle, times: Ints, at: SmallInts) -> SmallInts:
-        """The segments `at` of moments at which idle times begin, with those of the launches where
-        it was queued."""
-        row = np.minimum(np.searchsorted(idle.starts, times), len(self.flags) - 1)
-        if not len(self.segment):
-            return at
-        launched = self.segment[np.maximum(np.cumsum(self.flags)[row] - 1, 0)]
-        return np.where(self.flags[row], launched, at).astype(np.int32)
+    segments, launches, ends = process.segments, process.totals.launches, idle.ends
+    ids = _launched_by(process, ends, device)
+    queued = np.zeros(len(ids), np.bool_)
+    by_launch = np.zeros(len(segments), np.int64)
+    for part in parts(len(ids)):
+        begun = launches.begun(launches.place(ids[part]))
+        queued[part] = waits = (begun < idle.starts[part]) & (ids[part] > 0)
+        lasted = windows.until(ends[part][waits]) - windows.until(idle.starts[part][waits])
+        np.add.at(by_launch, segments.at(begun[waits]), lasted)
+    return by_launch + segments.time_in(windows, idle.only(~queued))
 
 
 def _launched_by(process: Process, ends: Ints, device: int) -> Ints:

@@ -12,7 +12,7 @@ import numpy as np
 
 from perfgate.metrics.absent import why_absent, why_unplaced
 from perfgate.metrics.check import notes_of
-from perfgate.metrics.devices import Devices, Queued, gaps_by_segment
+from perfgate.metrics.devices import Devices, gaps_by_segment
 from perfgate.metrics.intervals import LONGEST_COUNTED, Idle, Windows
 from perfgate.metrics.process import Process
 from perfgate.metrics.steps import StepSpans, find_steps
@@ -202,10 +202,7 @@ def _attributable(
             sums = sum((of_device[metric] for of_device in exposed), none)
             by_segment[metric] = (sums, float(steps * process.gpus))
     if idle and windows is not None:
-        gaps = (
-            gaps_by_segment(process, windows, its, Queued.of(process, its, device))
-            for device, its in idle.items()
-        )
+        gaps = (gaps_by_segment(process, windows, its, device) for device, its in idle.items())
         by_segment[Metric.GAP_MS] = (reduce(np.add, gaps), windows.steps * process.gpus)
     if exposed or windows is None or Metric.STEP_MS not in values:
         return by_segment

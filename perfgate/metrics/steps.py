@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple, NotRequired, TypedDict
 
 import numpy as np
 
@@ -30,11 +29,8 @@ NEAR: Final = 0.75
 MOST_OVERLAP: Final = 0.05
 """Share of a step by which the next may begin before it has ended, on another thread: they take
 turns."""
-MOST_LEFT_OUT: Final = 0.05
-"""Share of the steps' time that may lie between perfgate's own where other ranges begin: else it is
-microseconds."""
-_AS_SHOWN: Final = (("\\ ", " "), ("\\\n", "\\n"), ("\\\t", "\\t"))
-"""What re.escape makes of white space, and what can be copied from a message."""
+_SPECIAL: Final = re.compile(r"[][.^$*+?{}\\|()]")
+"""What a pattern needs a backslash before."""
 MOST_STEP_NAMES: Final = 40
 """Names of steps that are kept; more of them are no names but values."""
 
@@ -86,38 +82,13 @@ class StepSpans:
         return found
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Rule:
-    """Which ranges are steps, and which of those are measured."""
+class StepRule(TypedDict):
+    """Which ranges are the steps, and which of those are measured; see `find_steps`."""
 
-    step: str
-    is_pattern: bool
-    warmup: int
-    steps: int | None
-
-    def matching(self, ranges: Ranges) -> Flags:
-        """Which ranges match: where some do by their whole name, those alone.
-
-        Raises:
-            ConfigInvalid: `step` is no regular expression though `is_pattern` is set.
-        """
-        if not self.is_pattern:
-            return ranges.name.bear(self.step)
-        try:
-            pattern = re.compile(self.step)
-        except re.error as error:
-            raise ConfigInvalid("step-not-a-pattern", step=self.step, problem=str(error)) from error
-        texts = [text if text not in OWN_RANGES else "" for text in ranges.name.texts]
-        whole = [bool(text and pattern.fullmatch(text)) for text in texts]
-        behind = [
-            ":" in text
-            and any(pattern.fullmatch(text, at.end()) for at in re.finditer(":(?!$)", text))
-            for text in texts
-        ]
-        by_whole, by_rest = (
-            np.array(each, np.bool_)[ranges.name.codes] for each in (whole, behind)
-        )
-        return by_whole if (by_whole & ranges.closed).any() else by_whole | by_rest
+    step: str | None
+    is_pattern: NotRequired[bool]
+    warmup: NotRequired[int]
+    steps: NotRequired[int | None]
 
 
 def find_steps(
@@ -152,14 +123,17 @@ def find_steps(
         ConfigInvalid: `step` is no regular expression though `is_pattern` is set.
     """
     if step is None:
-        return _whole_windows(timeline)
+        windows = [_whole_window(timeline, process) for process in range(len(timeline.processes))]
+        if found := tuple(one for one in windows if one is not None):
+            return found
+        raise StepsNotFound("nothing-captured", source=timeline.source)
     ranges, start = timeline.ranges, None
     rule = _Rule(step=step, is_pattern=is_pattern, warmup=warmup, steps=steps)
     matching = rule.matching(ranges)
     opens = np.flatnonzero(ranges.name.bear(START_RANGE) & ranges.closed)
     if step == STEP_RANGE and len(opens):
         start = int(opens[np.argmax(ranges.end[opens])])
-    found: list[StepSpans] = []
+    chosen: list[_Chosen] = []
     without: list[Note] = []
     for process, pid in enumerate(timeline.processes):
         rows = np.flatnonzero(matching & (ranges.process == process))
@@ -168,33 +142,87 @@ def find_steps(
         if start is not None and process != ranges.process[start]:
             without.append(note("steps-of-others", Severity.WARN, pid=pid, ranges=len(rows)))
             continue
-        own, drawn = _of_process(ranges, rule, process, rows, start)
-        if own is not None:
-            found.append(own)
-        elif drawn:
-            code = "all-warmup" if drawn == len(rows) else "all-warmup-of-more"
-            fields = {"pid": pid, "ranges": drawn, "matching": len(rows)}
-            without.append(Note(code=code, severity=Severity.WARN, fields=fields))
-    if not found:
+        own = _of_process(ranges, rule, rows, start)
+        if len(own.rows):
+            chosen.append(own)
+        elif own.drawn:
+            fields = {"pid": pid, "ranges": own.drawn, "matching": len(rows)}
+            without.append(note("all-warmup", Severity.WARN, **fields))
+    if not chosen:
         raise _not_found(timeline, rule, matching, without)
-    return tuple(dataclasses.replace(one, notes=(*one.notes, *without)) for one in found)
+    return tuple(
+        StepSpans(
+            process=int(ranges.process[one.rows[0]]),
+            starts=ranges.start[one.rows],
+            ends=_until_next(ranges, one.rows),
+            threads=ranges.thread[one.rows],
+            rows=one.rows,
+            range_ends=ranges.end[one.rows],
+            resumes=_resumes(ranges, one.rows),
+            drawn=one.drawn if is_pattern else None,
+            names=_shares(ranges.name[one.rows]),
+            notes=(*one.notes, *without),
+        )
+        for one in chosen
+    )
 
 
-def _of_process(
-    ranges: Ranges, rule: _Rule, process: int, rows: Ints, start: int | None
-) -> tuple[StepSpans | None, int]:
-    """The steps that are measured, if any, and how many there are with the warm-up.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Rule:
+    """Which ranges are steps, and which of those are measured."""
 
-    `rows` are the ranges that match, `start` is the `START_RANGE`.
-    """
+    step: str
+    is_pattern: bool
+    warmup: int
+    steps: int | None
+
+    def matching(self, ranges: Ranges) -> Flags:
+        """Which ranges match: where some do by their whole name, those alone.
+
+        Raises:
+            ConfigInvalid: `step` is no regular expression though `is_pattern` is set.
+        """
+        if not self.is_pattern:
+            return ranges.name.bear(self.step)
+        try:
+            pattern = re.compile(self.step)
+        except re.error as error:
+            raise ConfigInvalid("step-not-a-pattern", step=self.step, problem=str(error)) from error
+        by_name = [_matched_from(pattern, text) for text in ranges.name.texts]
+        matched_from = np.array(by_name, np.int64)[ranges.name.codes]
+        whole = matched_from == 0
+        return whole if (whole & ranges.closed).any() else matched_from >= 0
+
+
+def _matched_from(pattern: re.Pattern[str], text: str) -> int:
+    """From where on a pattern matches a name: all of it, or what stands behind a colon; -1 for none
+    and for perfgate's own."""
+    if not text or text in OWN_RANGES:
+        return -1
+    places = (0, *(colon.end() for colon in re.finditer(":(?!$)", text)))
+    return next((place for place in places if pattern.fullmatch(text, place)), -1)
+
+
+class _Chosen(NamedTuple):
+    """The ranges of one process that are measured."""
+
+    rows: Ints
+    drawn: int
+    """How many there are with the warm-up and those behind the last that is used."""
+    notes: Sequence[Note]
+
+
+def _of_process(ranges: Ranges, rule: _Rule, rows: Ints, start: int | None) -> _Chosen:
+    """The steps that are measured, of one process; `rows` are its ranges that match, `start` is the
+    `START_RANGE`."""
     notes: list[Note] = []
     if start is not None:
         # Pushed and popped on its thread: between two turns nothing but perfgate runs there.
         same = (ranges.thread[rows] == ranges.thread[start]) & ranges.push_pop[rows]
         rows = rows[same & (ranges.start[rows] >= ranges.end[start])]
-    closed, opened = rows[ranges.closed[rows]], rows[~ranges.closed[rows]]
-    if len(opened):
-        notes.append(note("ranges-unclosed", Severity.WARN, ranges=len(opened)))
+    closed = rows[ranges.closed[rows]]
+    if opened := len(rows) - len(closed):
+        notes.append(note("ranges-unclosed", Severity.WARN, ranges=opened))
     by_thread = {
         thread: _outermost(ranges, closed[ranges.thread[closed] == thread])
         for thread in distinct(ranges.thread[closed]).tolist()
@@ -204,37 +232,15 @@ def _of_process(
     if rule.steps is None:
         rows = _without_cut_last(ranges, rows, notes)
     drawn, rows = len(rows), rows[rule.warmup :]
-    if not len(rows):
-        return None, drawn
-    if (inner := len(closed) - outermost) and (
-        rule.is_pattern or (rule.steps is not None and len(rows) < rule.steps)
-    ):
-        notes.append(note("ranges-nested", Severity.WARN, ranges=inner))
-    if rule.steps is not None and start is not None:
-        notes += _cut_by_others(ranges, rows[: rule.steps])
-        if len(rows) >= rule.steps:
-            # What follows the last turn is the project's, and no turn that was left open.
-            before = ranges.start[opened] < ranges.start[rows[rule.steps - 1]]
-            rows = rows[: max(rule.steps - int(before.sum()), 0)]
-    elif rule.steps is not None and not rule.is_pattern and outermost > rule.warmup + rule.steps:
-        # More ranges than the declared steps bear their name: it may be the project's own.
-        fields = {"ranges": outermost - rule.warmup, "name": rule.step, "steps": rule.steps}
-        notes.append(Note(code="steps-ambiguous", severity=Severity.INVALID, fields=fields))
-    rows = rows[: rule.steps]
-    if not len(rows):
-        return None, drawn
-    return StepSpans(
-        process=process,
-        starts=ranges.start[rows],
-        ends=_until_next(ranges, rows),
-        threads=ranges.thread[rows],
-        rows=rows,
-        range_ends=ranges.end[rows],
-        resumes=_resumes(ranges, rows),
-        drawn=drawn if rule.is_pattern else None,
-        names=_shares(ranges.name, rows),
-        notes=tuple(notes),
-    ), drawn
+    lacks = rule.steps is not None and len(rows) < rule.steps
+    if len(rows) and outermost < len(closed) and (rule.is_pattern or lacks):
+        notes.append(note("ranges-nested", Severity.WARN, ranges=len(closed) - outermost))
+    if rule.steps is not None and start is None and not rule.is_pattern:
+        held, fields = outermost - rule.warmup, {"name": rule.step, "steps": rule.steps}
+        if held > rule.steps:
+            # More ranges than the declared steps bear their name: it may be the project's own.
+            notes.append(note("steps-ambiguous", Severity.INVALID, ranges=held, **fields))
+    return _Chosen(rows[: rule.steps], drawn, notes)
 
 
 def _outermost(ranges: Ranges, rows: Ints) -> Ints:
@@ -250,8 +256,7 @@ def _outermost(ranges: Ranges, rows: Ints) -> Ints:
     free = ~ranges.push_pop[rows]
     if free.any():
         around = np.maximum.accumulate(np.where(kept, np.arange(len(rows)), 0))
-        used, code = np.unique(names.codes[rows], return_inverse=True)
-        kind = RangeNames.of(kinds_of([names.texts[one] for one in used.tolist()])).codes[code]
+        kind = RangeNames.of(kinds_of(list(names[rows]))).codes
         kept |= free & free[around] & (kind == kind[around])
         # Of those that begin at once the first is the step.
         places = np.flatnonzero(kept)
@@ -305,24 +310,13 @@ def _without_cut_last(ranges: Ranges, rows: Ints, notes: list[Note]) -> Ints:
     return rows[:-1]
 
 
-def _whole_windows(timeline: Timeline) -> tuple[StepSpans, ...]:
-    """The captured window of each process as one: from its first GPU operation or API call to its
-    last GPU operation.
+def _whole_window(timeline: Timeline, process: int) -> StepSpans | None:
+    """The captured window of a process as one: from its first GPU operation or API call to its last
+    GPU operation.
 
     Without GPU operations to its last API call; a process with neither is measured over its NVTX
     ranges. The thread is the one with most time under ranges, and only its waits count.
     """
-    found = [
-        one
-        for process in range(len(timeline.processes))
-        if (one := _whole_window(timeline, process)) is not None
-    ]
-    if not found:
-        raise StepsNotFound("nothing-captured", source=timeline.source)
-    return tuple(found)
-
-
-def _whole_window(timeline: Timeline, process: int) -> StepSpans | None:
     ranges = timeline.ranges
     gpu = [span for ops in timeline.operations if (span := _span(ops, process))]
     calls, marked = _span(timeline.calls, process), _span(ranges, process)
@@ -355,38 +349,6 @@ def _span(table: Spans | Calls | Ranges, process: int) -> tuple[int, int] | None
     return (int(table.start[own].min()), int(table.end[own].max())) if own.any() else None
 
 
-def _cut_by_others(ranges: Ranges, rows: Ints) -> Iterator[Note]:
-    """perfgate's own steps were closed by pops of other ranges, and lack a part of their turns.
-
-    Between two of them only perfgate runs on their thread. What begins there shows that a turn was
-    not at its end:
-
-    ```
-    pushed    step |------|  |------|      a turn ends where the next begins
-    load           |   |-----|   |-----    its task pops what was pushed last, and perfgate at the
-                                           turn's end as well
-    ```
-    """
-    if not len(rows):
-        return
-    names = ranges.name
-    others = (ranges.thread == ranges.thread[rows[0]]) & ranges.push_pop
-    others &= ranges.process == ranges.process[rows[0]]
-    for own in (STEP_RANGE, *OWN_RANGES):
-        others &= ~names.bear(own)
-    starts, ends = ranges.start[rows], ranges.end[rows]
-    found = np.flatnonzero(others)
-    before = np.searchsorted(starts, ranges.start[found], side="right") - 1
-    apart = (before >= 0) & (before < len(rows) - 1) & (ranges.start[found] >= ends[before])
-    turns = distinct(before[apart])
-    left_out = int((starts[turns + 1] - ends[turns]).sum()) / max(int(ends[-1] - starts[0]), 1)
-    if left_out > MOST_LEFT_OUT:
-        codes = distinct(names.codes[found[apart]]).tolist()
-        alike = sorted({NUMBER.sub("#", names.texts[code]) for code in codes})
-        listed = (*alike[:SUGGESTIONS], *(["..."] if len(alike) > SUGGESTIONS else []))
-        yield note("steps-cut-by-others", Severity.INVALID, names=listed, left_out=left_out)
-
-
 def _resumes(ranges: Ranges, steps: Ints) -> Flags:
     """Which steps follow a wait that lies between it and the one before, on its own thread.
 
@@ -412,32 +374,25 @@ def _until_next(ranges: Ranges, rows: Ints) -> Ints:
     return np.minimum(ranges.end[rows], np.append(ranges.start[rows][1:], ranges.end[rows][-1:]))
 
 
-def _shares(names: RangeNames, rows: Ints) -> dict[str, float]:
-    codes, counts = np.unique(names.codes[rows], return_counts=True)
-    found: Counter[str] = Counter()
-    kinds = kinds_of([names.texts[code] for code in codes.tolist()])
-    for kind, count in zip(kinds, counts.tolist(), strict=True):
-        found[kind] += count
-    few = found if len(found) <= MOST_STEP_NAMES else {}
-    return {name: round(few[name] / len(rows), 3) for name in sorted(few)}
+def _shares(names: RangeNames) -> dict[str, float]:
+    found = Counter(kinds_of(list(names)))
+    few = sorted(found.items()) if len(found) <= MOST_STEP_NAMES else ()
+    return {name: round(count / len(names), 3) for name, count in few}
 
 
 def _not_found(
     timeline: Timeline, rule: _Rule, matching: Flags, without: Sequence[Note]
 ) -> StepsNotFound:
-    ranges, source = timeline.ranges, timeline.source
-    if all_warmup := tuple(one for one in without if one.code != "steps-of-others"):
-        return StepsNotFound("steps-all-warmup", source=source, processes=all_warmup)
+    names, of = timeline.ranges.name, {"source": timeline.source, "step": rule.step}
     if without:
-        return StepsNotFound("steps-all-of-others", source=source, processes=tuple(without))
-    if matching.any():
-        count = int(matching.sum())
-        return StepsNotFound("steps-left-open", source=source, step=rule.step, ranges=count)
-    if set(ranges.name.texts) <= set(OWN_RANGES):
-        code = "no-own-ranges" if len(ranges.start) else "no-ranges"
-        return StepsNotFound(code, source=source, step=rule.step)
-    likely = _likely(ranges, rule)
-    return StepsNotFound("steps-misnamed", source=source, step=rule.step, likely=likely)
+        is_warmup = any(one.code == "all-warmup" for one in without)
+        code = "steps-all-warmup" if is_warmup else "steps-all-of-others"
+        return StepsNotFound(code, source=timeline.source, processes=tuple(without))
+    if opened := int(matching.sum()):
+        return StepsNotFound("steps-left-open", ranges=opened, **of)
+    if set(names.texts) <= set(OWN_RANGES):
+        return StepsNotFound("no-ranges", **of)
+    return StepsNotFound("steps-misnamed", likely=_likely(timeline.ranges, rule), **of)
 
 
 def _likely(ranges: Ranges, rule: _Rule) -> tuple[str, ...]:
@@ -446,18 +401,15 @@ def _likely(ranges: Ranges, rule: _Rule) -> tuple[str, ...]:
     Of a pattern those that differ in numbers only are one. Of equally frequent ones the longer come
     first: steps hold the others.
     """
-    names = ranges.name
-    counts = np.bincount(names.codes, minlength=len(names.texts)).tolist()
-    lasted = sum_by(names.codes, ranges.end - ranges.start, len(names.texts)).tolist()
+    texts, codes = ranges.name.texts, ranges.name.codes
+    counts = np.bincount(codes, minlength=len(texts)).tolist()
+    lasted = sum_by(codes, ranges.end - ranges.start, len(texts)).tolist()
     total: defaultdict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
-    for text, count, ns in zip(names.texts, counts, lasted, strict=True):
+    for text, count, ns in zip(texts, counts, lasted, strict=True):
         if text in OWN_RANGES:
             continue
-        pieces = NUMBER.split(text) if rule.is_pattern else ()
-        asked = r"\d+".join(map(re.escape, pieces))
-        for escaped, written in _AS_SHOWN:
-            asked = asked.replace(escaped, written)
-        asked = asked or text
+        pieces = (_SPECIAL.sub(r"\\\g<0>", piece) for piece in NUMBER.split(text))
+        asked = r"\d+".join(pieces) if rule.is_pattern else text
         before = total[asked]
         total[asked] = before[0] + count, before[1] + ns
     near = difflib.get_close_matches(rule.step, total, n=SUGGESTIONS, cutoff=NEAR)

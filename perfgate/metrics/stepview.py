@@ -4,15 +4,15 @@ who draws them."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple, Unpack
 
 import numpy as np
 
 from perfgate.metrics.devices import idle_of
 from perfgate.metrics.process import Process
-from perfgate.metrics.steps import find_steps
+from perfgate.metrics.steps import StepRule, find_steps
 from perfgate.metrics.tally import GRAPH_WORDS, MEMSET_WORDS, NCCL_KERNEL, copy_words
 from perfgate.model.arrays import distinct
 from perfgate.model.errors import StepsNotFound
@@ -21,8 +21,8 @@ from perfgate.model.note import Note
 from perfgate.model.pagedata import Bar, Lane, StepView
 from perfgate.model.timeline import (
     NO_STREAM,
+    Copies,
     CopyKind,
-    Flags,
     Ints,
     MemoryKind,
     Ranges,
@@ -32,17 +32,19 @@ from perfgate.model.timeline import (
 )
 
 _Kind = Literal["range", "kernel", "nccl", "graph", "copy", "memset", "idle"]
-
-PIXELS: Final = 4000
-"""Width of the finest picture."""
-_WIDER: Final = 1.25
-"""By how much a pixel grows until all fits."""
-_SUFFIXES: Final[Mapping[_Kind, str]] = {
+_KINDS: Final[dict[_Kind, str]] = {
+    "kernel": "",
     "nccl": " NCCL",
     "graph": " graphs",
     "copy": " copies",
     "memset": " memsets",
 }
+"""Of operations, in the order of their lanes: what their lanes are called behind the stream."""
+
+PIXELS: Final = 4000
+"""Width of the finest picture."""
+_WIDER: Final = 1.25
+"""By how much a pixel grows until all fits."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,13 +61,6 @@ class StepPlace:
     end: int
     """Where it is complete: its range and the last operation launched in it have ended, and the
     step before it."""
-    period_ns: int | None
-    """From the completion of the step before it to its own; None where no period counts."""
-
-    @property
-    def name(self) -> str:
-        """Of its range."""
-        return self.process.timeline.ranges.name[int(self.process.steps.rows[self.index])]
 
     def inside(self, table: Spans | Ranges) -> Ints:
         """The rows that lie in it, or partly."""
@@ -73,42 +68,43 @@ class StepPlace:
             (table.start < self.end) & ((table.end > self.start) | (table.start >= self.start))
         )
 
-    def clipped(self, times: Ints) -> Ints:
-        """Times since its start, cut off at both ends."""
-        return np.clip(times, self.start, self.end) - self.start
+    def spans(self, starts: Ints, ends: Ints, names: Sequence[str], of: SmallInts) -> list[_Span]:
+        """What lies in it, cut off at both ends; with names that say which is `of` other steps."""
+        begun, ended = (
+            (np.clip(times, self.start, self.end) - self.start).tolist() for times in (starts, ends)
+        )
+        other = (" (outside the steps)", " (of another step)")
+        marks = ["" if step == self.index else other[step >= 0] for step in of.tolist()]
+        rows = zip(begun, ended, names, marks, strict=True)
+        return [_Span(start, end, name + mark) for start, end, name, mark in rows]
 
-    def marks(self, step: SmallInts) -> list[str]:
-        """What follows the names of what is of this step, or of another, or of none."""
-        return [
-            "" if one == self.index else " (outside the steps)" if one < 0 else " (of another step)"
-            for one in step.tolist()
-        ]
+
+class _Span(NamedTuple):
+    """What one lane shows, before anything is merged; ns since the place's start."""
+
+    start: int
+    end: int
+    name: str
 
 
 def typical_step(
-    timeline: Timeline,
-    *,
-    step: str,
-    is_pattern: bool = False,
-    warmup: int = 0,
-    steps: int | None = None,
-    pid: int | None = None,
+    timeline: Timeline, *, pid: int | None = None, **rule: Unpack[StepRule]
 ) -> StepPlace:
     """The step whose period is nearest the median period, the earliest of equals; of the slowest
     process, or of `pid`.
 
     Where no period counts (fewer than three steps), the step whose time from begin to completion is
-    nearest the median of these. `step`, `is_pattern`, `warmup` and `steps` are those of `measure`.
+    nearest the median of these. `rule` is that of `find_steps`.
 
     Raises:
         StepsNotFound: no process, or not the one asked for, has a step left after warm-up.
         ConfigInvalid: `step` is no regular expression though `is_pattern` is set.
     """
-    found = find_steps(timeline, step=step, is_pattern=is_pattern, warmup=warmup, steps=steps)
-    chosen = [one for one in found if pid is None or timeline.processes[one.process] == pid]
-    if not chosen:
-        pids = tuple(str(timeline.processes[one.process]) for one in found)
+    found = {timeline.processes[one.process]: one for one in find_steps(timeline, **rule)}
+    if pid is not None and pid not in found:
+        pids = tuple(map(str, found))
         raise StepsNotFound("process-without-steps", source=timeline.source, pid=pid, pids=pids)
+    chosen = [one for number, one in found.items() if pid in (None, number)]
     places = [_typical(Process.of(timeline, one)) for one in chosen]
     return max(places, key=lambda one: one[:2])[2]
 
@@ -122,55 +118,46 @@ def _typical(process: Process) -> tuple[bool, float, StepPlace]:
     rows = np.flatnonzero(process.kept) if has_period else np.arange(len(steps))
     median = float(np.median(lengths[rows]))
     index = int(rows[np.argmin(np.abs(lengths[rows] - median))])
-    length, end = int(lengths[index]), int(done[index])
-    return (
-        has_period,
-        median,
-        StepPlace(
-            process=process,
-            index=index,
-            start=end - length if has_period else int(steps.starts[index]),
-            end=end,
-            period_ns=length if has_period else None,
-        ),
-    )
+    start, end = int(done[index] - lengths[index]), int(done[index])
+    return has_period, median, StepPlace(process=process, index=index, start=start, end=end)
 
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """What one lane shows, before anything is merged: in order; ns since the place's start."""
+    """One lane before anything is merged, in order."""
 
     title: str
     kind: _Kind
-    start: Ints
-    end: Ints
-    names: Sequence[str]
+    spans: Sequence[_Span]
 
-    def begins(self, pixel: int) -> Flags:
-        """Which begin a bar."""
-        first = np.ones(len(self.start), np.bool_)
+    def firsts(self, pixel: int) -> Ints:
+        """Which of them begin a bar."""
+        times = [one[:2] for one in self.spans]
+        start, end = np.array(times, np.int64).reshape(-1, 2).T
+        first = np.ones(len(start), np.bool_)
         if pixel:
-            small = self.end - self.start < pixel
-            cell = self.start // pixel
+            small = end - start < pixel
+            cell = start // pixel
             first[1:] = (cell[1:] != cell[:-1]) | ~(small[1:] & small[:-1])
-        return first
+        return np.flatnonzero(first)
 
     def lane(self, pixel: int) -> Lane:
         """With neighbours as one bar."""
-        firsts = np.flatnonzero(self.begins(pixel)).tolist()
-        spans = zip(firsts, [*firsts[1:], len(self.start)], strict=False)
-        bars = (self._bar(slice(first, until)) for first, until in spans)
+        firsts = self.firsts(pixel).tolist()
+        until = [*firsts[1:], len(self.spans)]
+        bars = (_bar(self.spans[one:end]) for one, end in zip(firsts, until, strict=False))
         return Lane(title=self.title, kind=self.kind, bars=tuple(bars))
 
-    def _bar(self, some: slice) -> Bar:
-        start, lasted = int(self.start[some.start]), (self.end - self.start)[some]
-        return Bar(
-            start_us=start / 1e3,
-            length_us=(int(self.end[some].max()) - start) / 1e3,
-            name=self.names[some.start + int(np.argmax(lasted))],
-            count=len(lasted),
-            busy_us=int(lasted.sum()) / 1e3 if len(lasted) > 1 else None,
-        )
+
+def _bar(spans: Sequence[_Span]) -> Bar:
+    start = spans[0].start
+    return Bar(
+        start_us=start / 1e3,
+        length_us=(max(one.end for one in spans) - start) / 1e3,
+        name=max(spans, key=lambda one: one.end - one.start).name,
+        count=len(spans),
+        busy_us=sum(one.end - one.start for one in spans) / 1e3 if len(spans) > 1 else None,
+    )
 
 
 def step_view(
@@ -200,10 +187,10 @@ def step_view(
     """
     length = place.end - place.start
     lines = [*_cpu(place), *_gpus(place)]
-    operations, pixel = sum(len(line.start) for line in lines), 0
+    operations, pixel = sum(len(line.spans) for line in lines), 0
     if operations > most_bars:
         pixel = max(1, -(-length // PIXELS))
-        while pixel < length and sum(int(one.begins(pixel).sum()) for one in lines) > most_bars:
+        while pixel < length and sum(len(one.firsts(pixel)) for one in lines) > most_bars:
             pixel = int(pixel * _WIDER) + 1
     lanes = tuple(line.lane(pixel) for line in lines)
     return StepView(
@@ -227,117 +214,85 @@ def _cpu(place: StepPlace) -> Iterator[_Line]:
     order = (ranges.name.codes[rows], rows != its, -ranges.end[rows], ranges.start[rows])
     rows = rows[np.lexsort(order)]
     begins, ends = int(steps.starts[place.index]), int(steps.range_ends[place.index])
-    encloses = (ranges.start[rows] <= begins) & (ranges.end[rows] >= ends) & (rows != its)
+    encloses = (ranges.start[rows] <= begins) & (ranges.end[rows] >= ends)
     encloses &= (ranges.start[rows] < begins) | (ranges.end[rows] > ends)
+    rows = rows[~(encloses & (ranges.thread[rows] == own))]
     during = (calls.process == steps.process) & (calls.start >= begins)
     during &= calls.start < int(steps.ends[place.index])
     for thread in (own, *(one for one in distinct(calls.thread[during]).tolist() if one != own)):
-        of_thread = rows[(ranges.thread[rows] == thread) & ~(encloses & (thread == own))]
-        step = steps.step_at(ranges.start[of_thread])
-        step[of_thread == its] = place.index  # also where it has no length
-        names = list(ranges.name[of_thread])
-        if thread == own or names:
+        shown = rows[ranges.thread[rows] == thread]
+        step = steps.step_at(ranges.start[shown])
+        step[shown == its] = place.index  # also where it has no length
+        if thread == own or len(shown):
+            names = list(ranges.name[shown])
             yield from _spread(
                 "CPU" if thread == own else f"CPU thread {thread}",
                 "range",
-                place.clipped(ranges.start[of_thread]),
-                place.clipped(ranges.end[of_thread]),
-                [name + mark for name, mark in zip(names, place.marks(step), strict=True)],
+                place.spans(ranges.start[shown], ranges.end[shown], names, step),
             )
 
 
 def _gpus(place: StepPlace) -> Iterator[_Line]:
     """Of each device its streams, those of the step's process first, and its idle time."""
-    process = place.process
-    timeline, own = process.timeline, process.steps.process
-    tables = list(_tables(timeline))
+    process, timeline = place.process, place.process.timeline
+    found: defaultdict[tuple[int, bool, int, int, int], list[_Span]] = defaultdict(list)
+    for ops in timeline.operations:
+        rows = place.inside(ops)
+        rows = rows[np.lexsort((ops.correlation[rows], ops.end[rows], ops.start[rows]))]
+        own = ops.process[rows] == process.steps.process
+        step = np.full(len(rows), place.index, np.int32)
+        step[own] = process.segments.step[process.segment_of(ops, rows[own])]
+        called = _called(timeline, ops, rows)
+        kinds = [[*_KINDS].index(kind) for kind, _ in called]
+        names = [name for _, name in called]
+        spans = place.spans(ops.start[rows], ops.end[rows], names, step)
+        where = (ops.device[rows], ~own, ops.process[rows], ops.stream[rows])
+        for *key, kind, span in zip(*(one.tolist() for one in where), kinds, spans, strict=True):
+            found[*key, kind].append(span)
     launched = process.totals.by_segment[Metric.LAUNCHES].any()
     for device in process.totals.devices:
         title = process.gpu_title(device)
-        found: defaultdict[tuple[bool, int, int], list[_Line]] = defaultdict(list)
-        for kind, ops, chosen, name in tables:
-            rows = place.inside(ops)
-            rows = rows[chosen[rows] & (ops.device[rows] == device)]
-            keys = (ops.correlation[rows], ops.end[rows], ops.start[rows])
-            rows = rows[np.lexsort(keys)]
-            streams = list(zip(ops.process[rows].tolist(), ops.stream[rows].tolist(), strict=True))
-            for number, stream in sorted(set(streams)):
-                its = rows[[one == (number, stream) for one in streams]]
-                stream_title = title if stream == NO_STREAM else f"{title} stream {stream}"
-                if number != own:
-                    stream_title += f" of process {timeline.processes[number]}"
-                found[number != own, number, stream] += _spread(
-                    stream_title + _SUFFIXES.get(kind, ""),
-                    kind,
-                    place.clipped(ops.start[its]),
-                    place.clipped(ops.end[its]),
-                    _named(place, ops, its, name),
-                )
-        for key in sorted(found):
-            yield from found[key]
+        for key in sorted(key for key in found if key[0] == device):
+            _, is_foreign, number, stream, place_of_kind = key
+            kind = [*_KINDS][place_of_kind]
+            of_stream = title if stream == NO_STREAM else f"{title} stream {stream}"
+            if is_foreign:
+                of_stream += f" of process {timeline.processes[number]}"
+            yield from _spread(of_stream + _KINDS[kind], kind, found[key])
         # Where kernels were launched and none was recorded, it is not known.
         if process.totals.kernels or not launched:
-            yield _idle(place, device, f"{title} idle")
+            idle = idle_of((ops, ops.device == device) for ops in timeline.operations)
+            times = np.clip((idle.starts, idle.ends), place.start, place.end) - place.start
+            spans = [_Span(start, end, "idle") for start, end in times.T.tolist() if end > start]
+            yield _Line(f"{title} idle", "idle", spans)
 
 
-def _tables(timeline: Timeline) -> Iterator[tuple[_Kind, Spans, Flags, Callable[[int], str]]]:
-    """Of each kind of operation its table, which rows of that, and what a row is called."""
-    names, kernels, copies = timeline.names, timeline.kernels, timeline.copies
-    nccl = np.isin(kernels.name, [key for key, text in names.items() if NCCL_KERNEL.match(text)])
-
-    def of_kernel(row: int) -> str:
-        return names[int(kernels.name[row])]
-
-    def of_copy(row: int) -> str:
-        kind = int(copies.kind[row])
-        ends = {CopyKind.H2D: copies.source, CopyKind.D2H: copies.target}
-        host = int(ends[CopyKind(kind)][row]) if kind in ends else MemoryKind.UNKNOWN
+def _called(timeline: Timeline, ops: Spans, rows: Ints) -> list[tuple[_Kind, str]]:
+    """What operations of one table are, and what they are called."""
+    if ops is timeline.kernels:
+        texts = [timeline.names[key] for key in timeline.kernels.name[rows].tolist()]
+        return [("nccl" if NCCL_KERNEL.match(text) else "kernel", text) for text in texts]
+    if not isinstance(ops, Copies):
+        whole = ops is timeline.graphs
+        return [("graph", GRAPH_WORDS) if whole else ("memset", MEMSET_WORDS)] * len(rows)
+    columns = (ops.kind[rows], ops.source[rows], ops.target[rows], ops.bytes[rows])
+    found: list[tuple[_Kind, str]] = []
+    for kind, source, target, moved in zip(*(one.tolist() for one in columns), strict=True):
+        host = {CopyKind.H2D: source, CopyKind.D2H: target}.get(kind, MemoryKind.UNKNOWN)
         known = "" if host == MemoryKind.UNKNOWN else f", {MemoryKind(host).name.lower()}"
-        return f"{copy_words(kind)}{known}, {int(copies.bytes[row])} bytes"
-
-    def every(ops: Spans) -> Flags:
-        return np.ones(len(ops.start), np.bool_)
-
-    yield "kernel", kernels, ~nccl, of_kernel
-    yield "nccl", kernels, nccl, of_kernel
-    yield "graph", timeline.graphs, every(timeline.graphs), lambda _: GRAPH_WORDS
-    yield "copy", copies, every(copies), of_copy
-    yield "memset", timeline.memsets, every(timeline.memsets), lambda _: MEMSET_WORDS
+        found.append(("copy", f"{copy_words(kind)}{known}, {moved} bytes"))
+    return found
 
 
-def _named(place: StepPlace, ops: Spans, rows: Ints, name: Callable[[int], str]) -> list[str]:
-    """Names of operations of one process, with what says of which step they are."""
-    process, names = place.process, [name(row) for row in rows.tolist()]
-    if not names or ops.process[rows[0]] != process.steps.process:
-        return names
-    segment = process.segment_of(ops, rows)
-    return [
-        one + mark
-        for one, mark in zip(names, place.marks(process.segments.step[segment]), strict=True)
-    ]
-
-
-def _idle(place: StepPlace, device: int, title: str) -> _Line:
-    operations = place.process.timeline.operations
-    idle = idle_of((ops, ops.device == device) for ops in operations)
-    start, end = place.clipped(idle.starts), place.clipped(idle.ends)
-    some = end > start
-    return _Line(title, "idle", start[some], end[some], ["idle"] * int(some.sum()))
-
-
-def _spread(
-    title: str, kind: _Kind, start: Ints, end: Ints, names: Sequence[str]
-) -> Iterator[_Line]:
-    """Bars in order of their starts, outer before inner, each on the first lane that is free by
+def _spread(title: str, kind: _Kind, spans: Sequence[_Span]) -> Iterator[_Line]:
+    """Spans in order of their starts, outer before inner, each on the first lane that is free by
     then."""
-    until: list[int] = []
-    level = np.zeros(len(start), np.int64)
-    for row, (first, last) in enumerate(zip(start.tolist(), end.tolist(), strict=True)):
-        level[row] = next((one for one, ended in enumerate(until) if ended <= first), len(until))
-        until[level[row] : level[row] + 1] = [last]
-    for number in range(max(len(until), 1)):
-        rows = np.flatnonzero(level == number)
-        suffix = f" ({number + 1})" if number else ""
-        yield _Line(
-            title + suffix, kind, start[rows], end[rows], [names[row] for row in rows.tolist()]
-        )
+    lanes: list[list[_Span]] = []
+    for span in spans:
+        free = next((lane for lane in lanes if lane[-1].end <= span.start), None)
+        if free is None:
+            lanes.append([span])
+        else:
+            free.append(span)
+    for number, lane in enumerate(lanes or [[]]):
+        yield _Line(f"{title} ({number + 1})" if number else title, kind, lane)

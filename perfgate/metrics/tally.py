@@ -17,12 +17,11 @@ from perfgate.metrics.calls import (
     Launches,
     ProcessCalls,
     base_name,
-    lost_copies,
     rows_of,
     texts_of,
 )
 from perfgate.metrics.intervals import FOREVER, sum_by, time_by
-from perfgate.metrics.nodes import lost_nodes
+from perfgate.metrics.lost import lost_copies, lost_nodes
 from perfgate.model.arrays import distinct, parts, taken
 from perfgate.model.metric import Metric
 from perfgate.model.sample import MEMSETS, WHOLE_GRAPHS

@@ -5,36 +5,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from statistics import median
-from typing import Annotated
-
-from pydantic import AfterValidator
 
 from perfgate.model.baseline import Baseline
 from perfgate.model.diagnosis import Advice, Attribution, Classified
 from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, Metric
-from perfgate.model.note import Note, NoteOrText, quoted, sayable
+from perfgate.model.note import Note, NoteOrText, quoted
 from perfgate.model.record import Record
 from perfgate.model.reports import RuleChanges
 from perfgate.model.sample import Breakdown
 from perfgate.model.verdict import MetricVerdict, Verdict
 
 
-def _sayable(label: Note) -> Note:
-    if label.code != "quoted" and sayable(label) is None:
-        raise ValueError("expected a label whose words are known")
-    return label
-
-
-Label = Annotated[NoteOrText, AfterValidator(_sayable)]
-"""What something is called: a note whose words are known."""
-
-
 class Side(Record):
     """One of two things to be compared: its values run by run, what they are made of, and where
     they come from."""
 
-    label: Label
+    label: NoteOrText
     values: Mapping[Metric, tuple[float, ...]]
     """One value a run; of several processes the worst."""
     machine: Machine | None = None

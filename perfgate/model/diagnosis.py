@@ -3,15 +3,13 @@ usually helps."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any
 
-from pydantic import Field, computed_field, model_validator
+from pydantic import Field, computed_field
 
 from perfgate.model.metric import PERIODS, Metric
-from perfgate.model.note import Note, Worded, note, sayable
+from perfgate.model.note import Note, Worded
 from perfgate.model.record import Record
 from perfgate.words import say
 
@@ -53,7 +51,7 @@ class Topic(StrEnum):
     LAUNCHES = "launches"
 
 
-class Advice(Record):
+class Advice(Worded):
     """What usually helps, and the evidence that it may help here."""
 
     topic: Topic
@@ -62,14 +60,7 @@ class Advice(Record):
     what: Note
     """The evidence, whose next step is what usually helps."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _read_texts(cls, read: Any) -> Any:  # noqa: ANN401 - as pydantic has it
-        if isinstance(read, Mapping) and isinstance(read.get("usually"), str):
-            old = note("quoted-advice", evidence=read.get("evidence"), usually=read["usually"])
-            rest = {key: of for key, of in read.items() if key not in ("usually", "evidence")}
-            return {**rest, "what": sayable(read.get("what")) or old}
-        return read
+    NOTES_OF = MappingProxyType({"usually": "what", "evidence": "what"})
 
     @computed_field  # type: ignore[prop-decorator]
     @property

@@ -7,9 +7,9 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Final
+from typing import Final
 
-from pydantic import AliasChoices, BeforeValidator, Field
+from pydantic import AliasChoices, Field
 
 from perfgate.model.note import Note, NoteOrText, Severity, note
 from perfgate.model.record import Record
@@ -117,14 +117,6 @@ POWER_CAP: Final = "SW power cap"
 """The clock event that a heavy load always meets, as NVML and older files name it."""
 
 
-def _event(held: object) -> object:
-    """Recognise the one event that is acted upon, as it was written before there were codes."""
-    if not isinstance(held, str) or not held.startswith(f"{POWER_CAP} in "):
-        return held
-    met, _, samples = held.removeprefix(f"{POWER_CAP} in ").partition(" of ")
-    return note("gpu-power-cap", met=met, samples=samples.partition(" ")[0])
-
-
 class GpuCondition(Record):
     """How one GPU felt during one run, sampled through NVML."""
 
@@ -138,7 +130,7 @@ class GpuCondition(Record):
     power_w: float | None = None
     throttled: tuple[NoteOrText, ...] = ()
     """Reasons that make a run INVALID: hardware or thermal slowdown, power brake."""
-    information: tuple[Annotated[NoteOrText, BeforeValidator(_event)], ...] = Field(
+    information: tuple[NoteOrText, ...] = Field(
         default=(), validation_alias=AliasChoices("information", "remarks")
     )
     """What invalidates nothing, such as the power cap, and what could not be seen."""

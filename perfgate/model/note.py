@@ -10,7 +10,6 @@ from typing import Annotated, Any, ClassVar, Final, Union
 from pydantic import BeforeValidator, model_validator
 
 from perfgate.model.record import Record
-from perfgate.words import say
 from perfgate.words.say import Coded
 
 Value = Union[bool, int, float, str, "Note", tuple[str, ...], tuple["Note", ...], None]
@@ -59,14 +58,10 @@ def note(
 
 def quoted(text: str | Note, severity: Severity = Severity.INFO) -> Note:
     """Return what was said elsewhere as a note: of a note itself, of a text the note that quotes
-    it, or says the same."""
+    it."""
     if isinstance(text, Note):
         return text
-    return note(_CODED[text], severity) if text in _CODED else note("quoted", severity, text=text)
-
-
-_CODED: Final = {"no NCCL kernels": "no-nccl"}
-"""Texts of before there were codes that are acted upon."""
+    return note("quoted", severity, text=text)
 
 
 def noted(said: Coded, severity: Severity = Severity.INFO) -> Note:
@@ -93,25 +88,10 @@ NoteOrText = Annotated[
 """A note; of what was written before there were codes, its sentence as one."""
 
 
-def sayable(read: object) -> Note | None:
-    """Return a note as it is read; None of one whose words are not known here."""
-    try:
-        found = read if isinstance(read, Note) else Note.model_validate(read)
-    except ValueError:
-        return None
-    return found if say.is_sayable(found) else None
-
-
-def known(read: Note) -> Note:
-    """Return a note as it is read, its code as a quotation where its words are not known here."""
-    return read if say.is_sayable(read) else quoted(read.code, read.severity)
-
-
 class Worded(Record):
     """A record that is written with the words of its notes next to them, for readers of no codes.
 
-    Words that are read stand for notes only where there are none, as in files of before there were
-    codes, or where their words are not known here.
+    Words that are read stand for notes only in files of before there were codes.
     """
 
     NOTES_OF: ClassVar[Mapping[str, str]] = {}
@@ -120,35 +100,23 @@ class Worded(Record):
     @model_validator(mode="before")
     @classmethod
     def _read_words(cls, read: Any) -> Any:  # noqa: ANN401 - as pydantic has it
-        if not isinstance(read, Mapping) or not cls.NOTES_OF.keys() & read.keys():
+        if not isinstance(read, Mapping):
             return read
         found = {key: held for key, held in read.items() if key not in cls.NOTES_OF}
-        quotations: dict[str, list[Note]] = {}
+        if not found.keys().isdisjoint(cls.NOTES_OF.values()):
+            return found
         for words, key in cls.NOTES_OF.items():
+            severity = _SEVERITIES.get(words, Severity.INFO)
             match read.get(words):
-                case None:
-                    pass
-                case str(text) if not isinstance(cls.model_fields[key].default, tuple):
-                    is_required = cls.model_fields[key].is_required()
-                    other = quoted(text) if text or is_required else None
-                    found[key] = sayable(read.get(key)) or other
+                case str(text) if text:
+                    is_one_of_many = isinstance(cls.model_fields[key].default, tuple)
+                    one = quoted(text, severity)
+                    found[key] = (one,) if is_one_of_many else one
                 case Mapping() as texts:
-                    held = read.get(key)
-                    known = held if isinstance(held, Mapping) else {}
-                    found[key] = {of: sayable(known.get(of)) or quoted(texts[of]) for of in texts}
-                case str() | list() | tuple() as texts:
-                    listed = [texts] if isinstance(texts, str) else texts
-                    if not all(isinstance(one, str) for one in listed):
-                        raise ValueError("expected texts")
-                    severity = _SEVERITIES.get(words, Severity.INFO)
-                    said = [quoted(one, severity) for one in listed if one]
-                    quotations.setdefault(key, []).extend(said)
-                case _:
-                    raise ValueError("expected texts")
-        for key, texts in quotations.items():
-            held = read.get(key)
-            notes = [sayable(one) for one in held] if isinstance(held, list | tuple) else []
-            found[key] = texts if None in notes or not notes else notes
+                    found[key] = {of: quoted(text) for of, text in texts.items()}
+                case list() as texts:
+                    notes = (quoted(text, severity) for text in texts)
+                    found[key] = (*found.get(key, ()), *notes)
         return found
 
 

@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from perfgate.model.comparison import Label, Side
+from perfgate.model.comparison import Side
 from perfgate.model.document import (
     DocumentRun,
     DocumentWorkload,
@@ -19,6 +19,7 @@ from perfgate.model.document import (
 from perfgate.model.history import Point
 from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS
+from perfgate.model.note import NoteOrText
 from perfgate.model.outcome import WORST_FIRST
 from perfgate.model.record import Format2, Record
 from perfgate.model.verdict import Verdict
@@ -67,7 +68,7 @@ class StepView(Record):
     """The ranges of one step's thread, outermost first, if any lie here; then each GPU's streams
     and idle time."""
 
-    label: Label
+    label: NoteOrText
     """Which it is: `run-2, step 14 of 30`."""
     length_us: float
     """From the completion of the step before it to its own; where no period counts, from its
@@ -190,14 +191,13 @@ def _without_values(runs: Sequence[DocumentRun]) -> tuple[RunSummary, ...]:
     )
 
 
-def page_data_text(data: PageData, *, most_bytes: int = MOST_DATA_BYTES) -> str:
-    """Return what a page is made of as JSON on one line; what is as it is by default is left out.
+def small_enough(data: PageData, *, most_bytes: int = MOST_DATA_BYTES) -> PageData:
+    """Return a page whose data is no larger than `most_bytes`: steps are left out until it is,
+    those of passing workloads first, and the page says so.
 
-    Steps are left out until it is no larger than `most_bytes`, those of passing workloads first,
-    and the page says so. What is left then is in it however large it is.
+    What is left then is in it however large it is.
     """
-    text = _dumped(data)
-    excess = len(text.encode()) - most_bytes
+    excess = len(_dumped(data).encode()) - most_bytes
     workloads = list(data.workloads)
     for number in sorted(
         range(len(workloads)), key=lambda n: -WORST_FIRST.index(workloads[n].verdict.outcome)
@@ -207,11 +207,13 @@ def page_data_text(data: PageData, *, most_bytes: int = MOST_DATA_BYTES) -> str:
             without = {"baseline_step": None, "candidate_step": None, "steps_left_out": True}
             workloads[number] = one.model_copy(update=without)
             excess -= len(_dumped(one).encode()) - len(_dumped(workloads[number]).encode())
-    return (
-        text
-        if workloads == list(data.workloads)
-        else _dumped(data.model_copy(update={"workloads": tuple(workloads)}))
-    )
+    return data.model_copy(update={"workloads": tuple(workloads)})
+
+
+def page_data_text(data: PageData, *, most_bytes: int = MOST_DATA_BYTES) -> str:
+    """Return what a page is made of as JSON on one line, small enough; what is as it is by default
+    is left out."""
+    return _dumped(small_enough(data, most_bytes=most_bytes))
 
 
 def _dumped(record: PageData | PageWorkload) -> str:

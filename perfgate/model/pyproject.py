@@ -51,33 +51,6 @@ def find_root(start: Path) -> Path:
     return start
 
 
-def project_around(root: Path) -> Path | None:
-    """The nearest project that a root lies in without being one itself; None of a root that is, or
-    lies in none.
-
-    A project has `[tool.perfgate]` or workloads; to have others in it, the one around has
-    `[tool.perfgate]` or baselines as well.
-    """
-    default = Settings()
-    if _has_table(root) or (root / default.workloads).is_dir():
-        return None
-    for folder in root.parents:
-        if _has_table(folder) or all(
-            (folder / held).is_dir() for held in (default.workloads, default.baselines)
-        ):
-            return folder
-    return None
-
-
-def project_within(root: Path, start: Path) -> Path | None:
-    """The nearest folder at or above `start`, and below a root, with `[tool.perfgate]`; None where
-    there is none."""
-    if root not in start.parents:
-        return None
-    below = (folder for folder in (start, *start.parents) if root in folder.parents)
-    return next(filter(_has_table, below), None)
-
-
 def _configures_pytest(folder: Path) -> bool:
     own = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini")
     if any((folder / name).is_file() for name in own):
@@ -94,11 +67,6 @@ def _configures_pytest(folder: Path) -> bool:
         or _has_section(folder / "tox.ini", "[pytest]")
         or _has_section(folder / "setup.cfg", "[tool:pytest]")
     )
-
-
-def _has_table(folder: Path) -> bool:
-    """Whether it has `[tool.perfgate]`, or a table within that."""
-    return _has_section(folder / "pyproject.toml", TABLE, TABLE.replace("]", "."))
 
 
 def _has_section(file: Path, *headers: str) -> bool:

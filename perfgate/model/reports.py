@@ -5,9 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Self
-
-from pydantic import model_validator
 
 from perfgate.model.note import Note
 from perfgate.model.record import Record
@@ -69,8 +66,8 @@ class Reports(Record):
 class RuleName(StrEnum):
     """The expert rules that perfgate lets nsys apply, by their newest names.
 
-    Those that ask for calls know the runtime API only: a program of the driver API is not found out
-    by them.
+    They know the calls of the runtime API only: a program of the driver API is not found out by
+    them. nsys's `gpu_gaps` and `gpu_time_util` are not among them: `gap_ms` by range is the same.
     """
 
     CUDA_MEMCPY_ASYNC = "cuda_memcpy_async"
@@ -82,69 +79,18 @@ class RuleName(StrEnum):
     """Memsets of pinned or managed memory by calls that wait."""
     CUDA_API_SYNC = "cuda_api_sync"
     """cudaDeviceSynchronize and cudaStreamSynchronize."""
-    GPU_GAPS = "gpu_gaps"
-    """Times in which one process ran no kernel, copy or memset on a device, between its first and
-    its last there.
-
-    nsys does not count what ran in a CUDA graph traced whole, nor what other processes ran on that
-    device.
-    """
-    GPU_TIME_UTIL = "gpu_time_util"
-    """Thirtieths of a process's time on a device, joined where they follow one another, that were
-    in use by less than half. Operations that run at the same time add up; what `GPU_GAPS` does not
-    count, this does not either."""
 
 
 class Finding(Record):
-    """One row of a rule; what the rule does not say is None."""
+    """One row of a rule: what of it is placed."""
 
     rule: RuleName
     start_ns: int
-    """On the capture's own clock: of the operation, call, gap or stretch of time itself."""
+    """On the capture's own clock: of the operation or the call itself."""
     duration_ns: int
     pid: int
-    tid: int | None = None
-    device: int | None = None
-    """As the process itself numbers its GPUs: two ranks may both say 0 and mean two."""
-    api: str | None = None
-    """The call's name with nsys's version suffix, as in `Timeline.names`: `cudaMemcpyAsync_v3020`.
-
-    nsys looks for it by the correlation id alone: in a capture of several processes it may be a
-    call of another.
-    """
     bytes: int | None = None
-    source: str | None = None
-    """Where a copy reads, in nsys's word: `Pageable`, `Pinned`, `Device`, `Managed`, ..."""
-    target: str | None = None
-    """Where a copy or a memset writes."""
-    in_use_percent: float | None = None
-
-
-class Findings(Record):
-    """What the rules found in one capture. Each rule has been applied, or is skipped with a
-    reason.
-    """
-
-    rows: Mapping[RuleName, tuple[Finding, ...]]
-    """In nsys's order, the longest (of `GPU_TIME_UTIL` the least used) first; empty where a rule
-    found nothing."""
-    skipped: Mapping[RuleName, str]
-    """Rules that nsys did not apply, with its own reason: mostly that the capture lacks what they
-    look at."""
-    cut: Mapping[RuleName, int] = {}
-    """Rules that found more than was read, and how many rows were: the first."""
-
-    @model_validator(mode="after")
-    def _has_every_rule_once(self) -> Self:
-        twice = ", ".join(sorted(self.rows.keys() & self.skipped.keys()))
-        neither = ", ".join(sorted(set(RuleName) - self.rows.keys() - self.skipped.keys()))
-        if twice or neither:
-            raise ValueError(f"both applied and skipped: {twice}; neither: {neither}")
-        if not self.cut.keys() <= self.rows.keys():
-            raise ValueError(
-                f"cut, and not applied: {', '.join(sorted(self.cut.keys() - self.rows.keys()))}"
-            )
-        return self
+    """None where the rule does not say."""
 
 
 class PlacedFinding(Record):
@@ -154,19 +100,16 @@ class PlacedFinding(Record):
     range: str
     """Grouped as in `RangeSample.name`."""
     count: float
-    """Findings per step; of gaps those that begin there, per period."""
+    """Findings per step."""
     ms: float
-    """Their time per step: on the GPU for copies and memsets, in the call for calls. Of gaps the
-    time that passed there, per period, and only that in which nothing at all ran on the device: so
-    `gap_ms` is taken."""
+    """Their time per step: on the GPU for copies and memsets, in the call for calls."""
     bytes: float = 0.0
     steps: int
     """In how many of the steps there was one."""
 
 
 class ProcessFindings(Record):
-    """The findings of one process, placed; none of `GPU_TIME_UTIL`, whose stretches hold many
-    ranges."""
+    """The findings of one process, placed."""
 
     pid: int
     steps: int

@@ -6,13 +6,12 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Final, TypeVar, cast
-from urllib.parse import quote, quote_plus, urlsplit
+from typing import Final, NamedTuple, TypeVar, cast
+from urllib.parse import quote, quote_plus
 
 from pydantic import BaseModel
 
@@ -172,16 +171,13 @@ SHORTEST_NUMBER: Final = 12
 """Of one of digits alone: shorter ones are what is measured."""
 _NUMBER: Final = re.compile(r"[0-9.]+")
 _LIKE_WORD: Final = re.compile(r"[A-Za-z]+|[0-9][0-9.]*")
-_LIKE_TOKEN: Final = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])|.{16}", re.DOTALL)
-_DOTS_BEHIND: Final = ("...", "…", "[...", "<...")
-_DOTS_BEFORE: Final = ("...", "…", "...]", "...>")
-"""What stands around the part of a text that was cut."""
-_NEXT_TO: Final = 40
-"""Characters that are looked at for that."""
+_GOES_ON: Final = rf"(?=[{re.escape(_AROUND)}]*(?:[\[<]?\.\.\.|\u2026))"
+_WENT_BEFORE: Final = r"(?:(?<=\.\.\.)|(?<=\u2026))"
+"""Dots, where a text was cut."""
 _PARTS: Final = re.compile(
     r"(?i:\b[\w-]*(?:password|pwd|secret|key|token|bearer|basic|sig))"
     r"['\"]?[=: ]\s*['\"]?([^;,&\s'\"]+)"
-    r"|://[^/\s@:]*:([^/\s@]+)@"
+    r"|://[^/\s@:]*:([^/\s]+)@"
 )
 """What is a secret by itself within a value: what it names so, and a URL's password."""
 LONG_LINE: Final = 20
@@ -248,23 +244,14 @@ class Cleaner:
     def clean(self, text: str) -> str:
         """The text without secrets: in the place of each stands the name of its variable."""
         spans = [(start, end, UNNAMED) for start, end in _patterned(text)]
-        flat = _flat(text) if self._forms else ""
-        perhaps = [form for form in self._forms if any(seed in flat for seed in form.seeds)]
-        if perhaps:
-            joined, places = _joined(text)
-            for form in perhaps:
-                for start, end in form.within(joined):
-                    first, last = places[start], places[end - 1] + 1
-                    part = joined[start:end]
-                    if part != form.text:
-                        is_it = _is_cut(text, first, last, is_head=form.text.startswith(part))
-                    elif form.is_word:
-                        within_word = _goes_on(joined, start, end) and _goes_on(text, first, last)
-                        is_it = not within_word
-                    else:
-                        is_it = True
-                    if is_it:
-                        spans.append((first, last, form.name))
+        joined = _INTERRUPTED.sub("", text) if self._forms else ""
+        places: Sequence[int] = ()
+        for form in self._forms:
+            if form.is_word:
+                spans += form.within(text, range(len(text)))
+            elif form.head in joined or form.tail in joined:
+                places = places or _places(text)
+                spans += form.within(joined, places)
         return _without(text, spans) if spans else text
 
     def lines(self, lines: Collection[str]) -> list[str]:
@@ -303,8 +290,6 @@ def _parts(name: str, value: str) -> Iterator[str]:
         if Path(value).exists():
             return
     within = [part for found in _PARTS.finditer(value) for part in found.groups() if part]
-    with suppress(ValueError):
-        within.append(urlsplit(value).password or "")
     with suppress(ValueError, RecursionError):
         held = json.loads(value) if value.lstrip().startswith(("{", "[")) else None
         within += [
@@ -341,69 +326,51 @@ def _is_common(name: str, value: str) -> bool:
     return is_short and not _names_secret(_CAMEL.sub("_", name).upper())
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Written:
-    """What a text may hold of a secret, on one line."""
+class _Form(NamedTuple):
+    """What a text may hold of a secret."""
 
     name: str
     text: str
     is_word: bool
     """Whether it is one only where it is no part of a longer word."""
     head: str
-    """Its beginning where a text may cut it, else all of it; what goes on as it does is of it too.
-    """
+    """Its beginning where a text may cut it, else all of it."""
     tail: str
 
-    @property
-    def seeds(self) -> tuple[bytes, bytes]:
-        """Its head and tail as `_flat` has them."""
-        return _flat(self.head), _flat(self.tail)
-
-    def within(self, joined: str) -> Iterator[tuple[int, int]]:
-        """Where a text on one line holds it, or as much as may be of it."""
-        size = len(self.text)
-        for found in re.finditer(re.escape(self.head), joined):
-            start = found.start()
-            alike = _alike(joined[start : start + size], self.text)
-            yield start, start + alike
-        for found in re.finditer(re.escape(self.tail), joined):
-            end = found.end()
-            held = joined[max(end - size, 0) : end]
-            alike = _alike(held[::-1], self.text[::-1])
-            yield end - alike, end
+    def within(self, held: str, places: Sequence[int]) -> Iterator[tuple[int, int, str]]:
+        """Where a text holds it, or its beginning or end next to a cut."""
+        whole, head, tail = map(re.escape, (self.text, self.head, self.tail))
+        rest = f".{{0,{len(self.text) - len(self.head)}}}"
+        pattern = (
+            f"{_BEGINS}{whole}(?![A-Za-z0-9])"
+            if self.is_word
+            else f"{whole}|{head}{rest}?{_GOES_ON}|{_WENT_BEFORE}{rest}?{tail}"
+        )
+        for found in re.finditer(pattern, held, re.DOTALL):
+            yield places[found.start()], places[found.end() - 1] + 1, self.name
 
 
-def _alike(text: str, value: str) -> int:
-    """With how many characters both begin."""
-    pairs = enumerate(zip(text, value, strict=False))
-    return next((place for place, (one, other) in pairs if one != other), len(text))
-
-
-def _forms(name: str, value: str) -> Iterator[_Written]:
+def _forms(name: str, value: str) -> Iterator[_Form]:
     """A value as texts may hold it."""
-    is_word = len(value) < SHORTEST_WITHIN or _LIKE_WORD.fullmatch(value) is not None
-    for written in (value,) if is_word else (value, *_encoded(value)):
-        text = _joined(written)[0].strip(_AROUND)
-        if len(_flat(text)) < SHORTEST or (len(text) < SHORTEST_WITHIN and not is_word):
+    is_word = len(value) < SHORTEST_WITHIN
+    for written in (value,) if is_word else _encoded(value):
+        text = _INTERRUPTED.sub("", written).strip(_AROUND)
+        if len(text) < (SHORTEST if is_word else SHORTEST_WITHIN):
             continue
         is_whole = is_word or re.search(r"://|^/", text) is not None
         cut = len(text) if is_whole else max(SHORTEST, min(12, len(text) // 2))
-        yield _Written(name=name, text=text, is_word=is_word, head=text[:cut], tail=text[-cut:])
+        yield _Form(name, text, is_word, text[:cut], text[-cut:])
 
 
 def _encoded(value: str) -> Iterator[str]:
     """The value as other texts hold it."""
     raw = value.encode(errors="surrogateescape")
-    once = {repr(value)[1:-1], repr(raw)[2:-1]}
-    once |= {json.dumps(value, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
-    twice = {repr(escaped)[1:-1] for escaped in once}
-    twice |= {
-        json.dumps(escaped, ensure_ascii=ascii_only)[1:-1]
-        for escaped in once
-        for ascii_only in (True, False)
-    }
-    yield from once | twice
-    yield from (escaped.replace("'", r"\'") for escaped in once | twice if "'" in escaped)
+    literal = {value, repr(raw)[2:-1]}
+    for _ in range(2):  # a literal within another
+        for one in tuple(literal):
+            literal |= {json.dumps(one)[1:-1], json.dumps(one, ensure_ascii=False)[1:-1]}
+            literal |= {repr(one)[1:-1], one.replace("'", r"\'")}
+    yield from literal
     for escaped in (quote(raw, safe=""), quote(raw), quote_plus(raw)):
         yield escaped
         yield re.sub("%..", lambda found: found[0].lower(), escaped)
@@ -417,44 +384,14 @@ def _encoded(value: str) -> Iterator[str]:
         yield core.replace("+", "-").replace("/", "_")
 
 
-def _flat(text: str) -> bytes:
-    """The text without anything that wrapping and colours may put into it, or that stands where
-    lines end: soon made, to see whether a longer look is worth it."""
-    if "\x1b" in text:
-        text = re.sub(_COLOUR, "", text)
-    held = text.replace("\nE ", "\n").encode(errors="surrogatepass")
-    return held.translate(None, f"{_AROUND}\n".encode())
-
-
-def _joined(text: str) -> tuple[str, list[int]]:
-    """The text on one line, without what wrapping and colours put into it; and where in it each
-    of these characters stands."""
+def _places(text: str) -> list[int]:
+    """Where in a text each character stands that wrapping and colours did not put into it."""
     places: list[int] = []
     begin = 0
     for interruption in _INTERRUPTED.finditer(text):
         places += range(begin, interruption.start())
         begin = interruption.end()
-    places += range(begin, len(text))
-    return "".join(map(text.__getitem__, places)), places
-
-
-def _goes_on(text: str, start: int, end: int) -> bool:
-    """Whether a part of a text is a part of a longer word."""
-    return text[start - 1 : start].isalnum() or text[end : end + 1].isalnum()
-
-
-def _is_cut(text: str, start: int, end: int, *, is_head: bool) -> bool:
-    """Whether a part of a text is a secret's whose rest is left out: where dots say so, or a line
-    ends next to what looks like a token's part."""
-    if is_head:
-        rest = text[end : end + _NEXT_TO].lstrip(_AROUND)
-        has_dots = rest.startswith(_DOTS_BEHIND)
-        is_at_end = not rest or rest[0] == "\n"
-    else:
-        rest = text[max(start - _NEXT_TO, 0) : start].rstrip(_AROUND)
-        has_dots = rest.endswith(_DOTS_BEFORE)
-        is_at_end = not rest or rest[-1] == "\n"
-    return has_dots or (is_at_end and _LIKE_TOKEN.match(text[start:end]) is not None)
+    return [*places, *range(begin, len(text))]
 
 
 def _without(text: str, spans: list[tuple[int, int, str]]) -> str:

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
-from pydantic import AliasChoices, Field, computed_field, model_validator
+from pydantic import AliasChoices, Field, computed_field
 
 from perfgate.model.diagnosis import Advice, Attribution, Classified
 from perfgate.model.metric import METRICS, Basis, Kind, Metric
-from perfgate.model.note import Note, Severity, Worded, sayable
+from perfgate.model.note import Note, Severity, Worded
 from perfgate.model.outcome import OnInconclusive, OnNew, Outcome, opens_gate
 from perfgate.model.record import Record
 from perfgate.words import say
@@ -229,16 +229,6 @@ class Verdict(Worded):
             **dict.fromkeys(("warnings", "caveats", "information", "remarks"), "notes"),
         }
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _read_next(cls, read: Any) -> Any:  # noqa: ANN401 - as pydantic has it
-        """Leave the next step out that is that of `why`."""
-        if isinstance(read, Mapping) and "next_step" in read and read.get("next") is None:
-            why = sayable(read.get("why"))
-            if why is not None and why.code != "quoted":
-                return {key: held for key, held in read.items() if key != "next_step"}
-        return read
 
     @computed_field  # type: ignore[prop-decorator]
     @property

@@ -4,15 +4,12 @@ without `--perfgate` loads no more."""
 from __future__ import annotations
 
 import argparse
-import gc
 import importlib
-import inspect
 import os
 import shlex
 import sys
 from collections.abc import Generator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,7 +20,7 @@ for _finder in sys.meta_path:
     getattr(_finder, "_must_rewrite", set[str]()).discard("perfgate")
 
 from perfgate.model.options import OPTIONS  # noqa: E402
-from perfgate.workload import declaration_of, holds_workloads  # noqa: E402
+from perfgate.workload import declaration_of  # noqa: E402
 
 _BEGUN = pytest.StashKey[bool]()
 """Whether all is loaded, and pytest does what it was started for."""
@@ -78,7 +75,7 @@ def pytest_load_initial_conftests(
     gates = getattr(given, "perfgate", False)
     if gates:
         _part("guards").clean_standard_streams()
-        _part("guards").hold_exits(lambda: None)
+        _part("guards").hold_exits(early_config.stash)
         _part("handed_on").note_early(early_config, args)
         _part("typed").note_words(early_config, parser)
     yield
@@ -105,8 +102,8 @@ class _Outermost:
         except SystemExit as left:
             if left.code:
                 raise
-        status = status or int(_part("closing").status_of_success(config))
-        _part("guards").hold_exits(partial(int, status))
+        status = int(status or _part("closing").status_of_success(config))
+        config.stash[_part("guards").ENDS_WITH] = status
         return status
 
 
@@ -120,55 +117,28 @@ def pytest_configure(config: pytest.Config) -> None:
             if option.metavar and config.getoption(option.dest) is not None:
                 raise _part("typed").usage_error("option-without-gate", option=option.option)
         return
-    side = "gate_side" if gates else "worker_side"
-    collects = gc.isenabled()
-    gc.disable()  # It would go through all that is loaded, many times, and find nothing.
-    try:
-        # pluginmanager.import_plugin would warn where `perfgate doctor` has imported it before.
-        loaded = _part(side)
-    finally:
-        if collects:
-            gc.enable()
+    # pluginmanager.import_plugin would warn where `perfgate doctor` has imported it before.
+    loaded = _part("gate_side" if gates else "worker_side")
     if config.pluginmanager.register(loaded, loaded.__name__) is None:
         raise _part("typed").usage_error("plugin-off", plugin=loaded.__name__)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> list[pytest.Item] | None:
-    """Leave workloads alone without `--perfgate`, whatever their names: they are no tests."""
+    """Leave workloads alone without `--perfgate`, whatever their names, and all else with it."""
     ours = collector.config.getoption("perfgate") or collector.config.getoption("perfgate_worker")
-    return None if ours or declaration_of(obj) is None else []
+    return None if bool(ours) == (declaration_of(obj) is not None) else []
 
 
 # What both sides collect
 
 
 class WorkloadModule(pytest.Module):
-    """A Python file of workloads: only functions marked `@workload` are collected, whatever their
-    names."""
+    """A Python file of workloads."""
 
     def istestfunction(self, obj: object, name: str) -> bool:  # noqa: ARG002 - as pytest asks
-        """Whether an object is a workload, and declared in this file rather than imported from a
-        sister file."""
-        if declaration_of(obj) is None or not inspect.isfunction(obj):
-            return False
-        declared = inspect.unwrap(obj)
-        declared_in = Path(declared.__code__.co_filename)
-        if declared_in == self.path or not declared_in.is_relative_to(self.path.parent):
-            return True
-        # A sister that makes workloads, or is collected from nowhere, does not show them under
-        # their names.
-        sister = sys.modules.get(declared.__module__)
-        shown_there = sister is not None and any(held is obj for held in vars(sister).values())
-        return not (shown_there and holds_workloads(declared_in))
-
-    def istestclass(self, obj: object, name: str) -> bool:  # noqa: ARG002 - as pytest asks
-        """No class is a workload."""
-        return False
-
-    def collect(self) -> list[pytest.Function]:
-        """The module's workloads as the plain pytest functions that they are."""
-        return [item for item in super().collect() if isinstance(item, pytest.Function)]
+        """Whether an object is a workload, whatever its name."""
+        return declaration_of(obj) is not None
 
 
 def spared_by_timeouts(item: pytest.Item) -> None:

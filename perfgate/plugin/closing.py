@@ -31,7 +31,7 @@ from perfgate.model.options import APPROVAL
 from perfgate.model.outcome import Outcome
 from perfgate.model.pagedata import PageData
 from perfgate.model.verdict import Verdict
-from perfgate.plugin.guards import hold_exits
+from perfgate.plugin.guards import ENDS_WITH
 from perfgate.plugin.state import STATE, State
 from perfgate.plugin.typed import ASKING, LOOKING, was_typed
 from perfgate.render.gate import choice_text, loosening_text, state_of
@@ -39,18 +39,12 @@ from perfgate.render.page import Page
 from perfgate.render.text import gate_text, skipped_text, verdict_table
 from perfgate.words import escape, say
 
-COMPLETE: Final = (
-    pytest.ExitCode.OK,
-    pytest.ExitCode.TESTS_FAILED,
-    pytest.ExitCode.NO_TESTS_COLLECTED,
-)
-"""Exit statuses of a pytest that came to its end."""
 INCOMPLETE: Final[Mapping[int, str]] = {
     pytest.ExitCode.INTERRUPTED: "pytest-interrupted",
     pytest.ExitCode.USAGE_ERROR: "pytest-not-started",
     pytest.ExitCode.INTERNAL_ERROR: "pytest-broke-down",
 }
-"""Those of others, and why each kept it from measuring."""
+"""Exit statuses of a pytest that did not come to its end, and why each kept it from measuring."""
 
 
 def close(state: State, session: pytest.Session) -> None:
@@ -78,7 +72,8 @@ def close(state: State, session: pytest.Session) -> None:
         paths = Paths(root=gate.root, store=gate.store, baselines=gate.settings.baselines)
         return page_of(document, paths, gate.cleaner)
 
-    document = _document_of(state, closing, pytest_status=status)
+    label = session.config.getoption("perfgate_label") or ""
+    document = _document_of(state, closing, pytest_status=status, label=label)
     state.document = state.outputs.write(document, gathered)
     session.exitstatus = state.document.exit_status
 
@@ -88,7 +83,7 @@ def _was_chosen(state: State, status: int, workload: str, source: str | None) ->
     if workload in state.collected:
         return workload in state.chosen - state.elsewhere
     # A file that cannot be collected hides its workloads; they are not gone.
-    is_complete = status in COMPLETE and not state.broken
+    is_complete = _why_incomplete(state, status) is None
     # One shard says what is gone; but files that skip themselves here need not do so elsewhere.
     asks = state.is_first_shard or bool(state.skipped_files)
     return is_complete and asks and state.choice.may_cover(workload, source)
@@ -117,7 +112,7 @@ def _why_incomplete(state: State, status: int) -> Note | None:
     return None if code is None else note(code, Severity.INVALID)
 
 
-def _document_of(state: State, closing: Closing, *, pytest_status: int) -> GateDocument:
+def _document_of(state: State, closing: Closing, *, pytest_status: int, label: str) -> GateDocument:
     """Return everything found, without secrets."""
     gate, chosen_by, part = state.gate, state.choice.flags, None
     if chosen_by and state.expected is not None:
@@ -133,7 +128,7 @@ def _document_of(state: State, closing: Closing, *, pytest_status: int) -> GateD
         shut_codes=tuple(one.code for one in closing.notes),
         machine=gate.machine,
         commit=gate.checkout.commit,
-        label=state.label,
+        label=label,
         shard=None if state.shard is None else _shard_of(state, state.shard),
         choice=part,
         loosening=None if state.base is None else state.base.loosening,
@@ -191,8 +186,7 @@ def show(state: State, reporter: pytest.TerminalReporter, exit_status: int) -> N
     document = state.document
     if document is None:
         return
-    state.shown = True
-    hold_exits(lambda: document.exit_status)
+    reporter.config.stash[ENDS_WITH] = document.exit_status
     judged = state.gate.verdicts
     left = {name: why for name, why in state.skipped.items() if name not in judged}
     text = skipped_text(Page(**state.screen), state.skipped_files | left)
@@ -220,7 +214,6 @@ def status_of_success(config: pytest.Config) -> int:
         return int(pytest.ExitCode.OK)
     state = config.stash.get(STATE, None)
     document = None if state is None else state.document
-    is_shown = state is not None and state.shown
-    if not is_shown and (document is None or not document.opens_gate):
+    if ENDS_WITH not in config.stash and (document is None or not document.opens_gate):
         sys.stderr.write(f"{say.message(note('left-before-verdict'))}\n")
     return int(pytest.ExitCode.TESTS_FAILED) if document is None else document.exit_status

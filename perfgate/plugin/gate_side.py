@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Generator
 from pathlib import Path
 
@@ -14,9 +13,9 @@ from perfgate.model.workload_file import is_script
 from perfgate.plugin import spared_by_timeouts
 from perfgate.plugin.closing import close, show
 from perfgate.plugin.guards import clean_report, why_skipped
-from perfgate.plugin.handed_on import restore_process
+from perfgate.plugin.handed_on import restore_cores
 from perfgate.plugin.items import CommandCollector, GatedModule, GateShut, ScriptFile
-from perfgate.plugin.state import STATE, id_of, start
+from perfgate.plugin.state import STATE, WORKLOAD, id_of, start
 from perfgate.plugin.typed import STANDING, heed, usage_error
 from perfgate.words import say
 from perfgate.workload import holds_command, holds_workloads
@@ -46,30 +45,19 @@ def pytest_collect_file(
         return [CommandCollector.from_parent(parent, path=file_path)]
     if not holds_workloads(file_path):
         return []
-    is_run = is_script(file_path, state.scripts, root=root) and not _may_declare(file_path)
+    is_run = is_script(file_path, state.scripts, root=root) and not _names_us(file_path)
     kind = ScriptFile if is_run else GatedModule
     return [kind.from_parent(parent, path=file_path)]
 
 
-def _may_declare(file: Path) -> bool:
-    """Whether a file may declare workloads: it names perfgate's, or decorates a function that takes
-    steps.
-
-    A file that cannot be read may as well.
-    """
+def _names_us(file: Path) -> bool:
+    """Whether a file that a YAML workload runs may declare workloads as well; one that cannot be
+    read may."""
     try:
-        text = file.read_text(encoding="utf-8")
-        tree = ast.parse(text)
-    except (OSError, SyntaxError, ValueError, RecursionError):
+        text = file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
         return True
-    functions = [
-        node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    ]
-    return ("perfgate" in text and "workload" in text) or any(
-        function.decorator_list and argument.arg == "steps"
-        for function in functions
-        for argument in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
-    )
+    return "perfgate" in text and "workload" in text
 
 
 @pytest.hookimpl(wrapper=True)
@@ -89,16 +77,8 @@ def pytest_make_collect_report(
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Note it; every run has a time limit of its own."""
     spared_by_timeouts(item)
-    if (name := id_of(item)) is not None:
-        item.config.stash[STATE].collected[name] = item
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave what falls to other shards to them, after -k and the like have chosen."""
-    others = config.stash[STATE].divide(items)
-    if others:
-        config.hook.pytest_deselected(items=others)
+    if WORKLOAD in item.stash:
+        item.config.stash[STATE].collect(item)
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
@@ -117,15 +97,15 @@ def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Note what is expected, now that all hooks are done."""
-    restore_process(session.config)
+    """Note what is expected, now that -k, other hooks and the like have chosen."""
+    restore_cores(session.config)
     session.config.stash[STATE].expect(session)
 
 
 def pytest_deselected(items: list[pytest.Item]) -> None:
     """Note what somebody leaves out."""
     for item in items:
-        item.config.stash[STATE].deselected.add(id_of(item) or "")
+        item.config.stash[STATE].deselected.add(id_of(item))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -135,9 +115,8 @@ def pytest_runtest_makereport(
     """Note failures that an xfail mark hides, and what is skipped."""
     report, state = (yield), item.config.stash[STATE]
     clean_report(report, state.gate.cleaner)
-    name = id_of(item)
-    if report.skipped and name is not None:
-        state.skipped[name] = why_skipped(report)
+    if report.skipped:
+        state.skipped[id_of(item)] = why_skipped(report)
     raised = None if call.excinfo is None else call.excinfo.value
     if hasattr(report, "wasxfail") and isinstance(raised, GateShut):
         state.hidden.append(raised.verdict.workload)

@@ -9,7 +9,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TextIO, cast
+from typing import TYPE_CHECKING, NoReturn, TextIO, cast
 
 import pytest
 from _pytest.skipping import evaluate_skip_marks
@@ -23,40 +23,29 @@ if TYPE_CHECKING:
 
 Report = pytest.CollectReport | pytest.TestReport
 
-# How it leaves
+ENDS_WITH = pytest.StashKey[int]()
+"""What the gate has come to, once the terminal shows it."""
 
 
-class _HeldExit:
-    """What `os._exit` is in the process of a gate, since neither a hook nor a `finally` follows it;
-    in processes forked from it, it is as it was."""
+def hold_exits(stash: pytest.Stash) -> None:
+    """Have `os._exit(0)`, which neither a hook nor a `finally` follows, leave this process with
+    `ENDS_WITH`; with 1 and a sentence while that is not there."""
+    leave, pid, stderr = os._exit, os.getpid(), 2
+    with contextlib.suppress(OSError):  # closed
+        stderr = os.dup(2)  # pytest captures what is written to 2 itself later on
 
-    def __init__(self) -> None:
-        self._leave = os._exit
-        self._pid = os.getpid()
-        self._stderr = 2
-        with contextlib.suppress(OSError):  # closed
-            self._stderr = os.dup(2)  # pytest captures what is written to 2 itself later on
-        self.status: Callable[[], int | None] = lambda: None
-
-    def __call__(self, status: int) -> None:
-        if os.getpid() == self._pid and status == 0:
-            shown = self.status()
-            if shown is None:
+    def held(status: int) -> NoReturn:
+        if os.getpid() == pid and status == 0:  # and in no process that was forked from it
+            status = stash.get(ENDS_WITH, int(pytest.ExitCode.TESTS_FAILED))
+            if ENDS_WITH not in stash:
                 caller = traceback.extract_stack(limit=2)[0]
                 place = f"{caller.filename}:{caller.lineno}"
                 words = say.message(note("exited-before-verdict", place=place))
                 with contextlib.suppress(OSError):
-                    os.write(self._stderr, f"\n{words}\n".encode())
-            status = int(pytest.ExitCode.TESTS_FAILED) if shown is None else shown
-        self._leave(status)
+                    os.write(stderr, f"\n{words}\n".encode())
+        leave(status)
 
-
-def hold_exits(status: Callable[[], int | None]) -> None:
-    """Have `os._exit(0)` leave this process with `status()`, and with 1 and a sentence where that
-    is still None."""
-    held = os._exit if isinstance(os._exit, _HeldExit) else _HeldExit()
-    held.status = status
-    os._exit = held  # type: ignore[assignment]  # typed as a function that does not return
+    os._exit = held
 
 
 # What it writes

@@ -20,7 +20,6 @@ import pytest
 
 from perfgate.execute.addopts import addopts_in_force, starting_options
 from perfgate.execute.places import Place, PlaceKind, Places, prefixes_here
-from perfgate.plugin.typed import usage_error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +32,6 @@ class Early:
     """The same without those of `addopts`."""
     environment: Mapping[str, str]
     cores: frozenset[int]
-    niceness: int
 
 
 EARLY = pytest.StashKey[Early]()
@@ -46,7 +44,6 @@ def note_early(config: pytest.Config, words: Sequence[str]) -> None:
         given=tuple(words[len(config.getini("addopts")) :]),
         environment=dict(os.environ),
         cores=frozenset(os.sched_getaffinity(0)),
-        niceness=os.getpriority(os.PRIO_PROCESS, 0),
     )
 
 
@@ -60,20 +57,10 @@ def prepend_addopts(config: pytest.Config, words: list[str]) -> None:
     words[:0] = _own_among(config, addopts_in_force(overrides, config.inipath))
 
 
-def restore_process(config: pytest.Config) -> None:
-    """Undo what loading conftests and workloads did to this process, or the runs of another commit
-    would inherit it.
-
-    Raises:
-        pytest.UsageError: it gave up priority that only root can take back.
-    """
-    early, now = config.stash[EARLY], os.getpriority(os.PRIO_PROCESS, 0)
-    os.sched_setaffinity(0, early.cores)
-    if now != early.niceness:
-        try:
-            os.setpriority(os.PRIO_PROCESS, 0, early.niceness)
-        except OSError:
-            raise usage_error("niceness-changed", before=early.niceness, now=now) from None
+def restore_cores(config: pytest.Config) -> None:
+    """Undo what loading conftests and workloads did to the cores of this process, or the runs of
+    another commit would inherit it."""
+    os.sched_setaffinity(0, config.stash[EARLY].cores)
 
 
 def worker_options(config: pytest.Config) -> tuple[str, ...]:

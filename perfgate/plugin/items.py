@@ -4,13 +4,11 @@ fails."""
 from __future__ import annotations
 
 import enum
-import faulthandler
 import inspect
 import numbers
 import os.path
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePath
-from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -30,7 +28,7 @@ from perfgate.plugin.handed_on import compared_options, digest
 from perfgate.plugin.state import STATE, WORKLOAD
 from perfgate.render.verdict import properties
 from perfgate.words import escape
-from perfgate.workload import MARK, declaration_of
+from perfgate.workload import declaration_of
 
 if TYPE_CHECKING:
     from _pytest._code.code import TerminalRepr, TracebackStyle
@@ -56,10 +54,7 @@ class _Gated(pytest.Item):
 
     def runtest(self) -> None:
         """Measure, judge, and fail if the outcome keeps the gate shut."""
-        state, plugins = self.config.stash[STATE], self.config.pluginmanager
-        watched_s = plugins.hasplugin("faulthandler") and self.config.getini("faulthandler_timeout")
-        if float(watched_s or 0.0) > 0:  # or it would end the gate, or dump what it does
-            faulthandler.cancel_dump_traceback_later()
+        state = self.config.stash[STATE]
         verdict = state.gate.check(self.stash[WORKLOAD], following=self._following)
         self.user_properties += properties(verdict)
         if not state.gate.opens(verdict):
@@ -83,11 +78,6 @@ class _Gated(pytest.Item):
         # Without the style: pytest.Function chooses its own, and takes none.
         return super().repr_failure(excinfo)
 
-    def reportinfo(self) -> tuple[Path, int | None, str]:
-        """Where the workload is declared."""
-        workload = self.stash[WORKLOAD]
-        return self.path, workload.line, workload.id
-
 
 class WorkloadItem(_Gated, pytest.Function):
     """A decorated workload: its fixtures are set up in the worker, not here."""
@@ -98,6 +88,10 @@ class WorkloadItem(_Gated, pytest.Function):
 
 class CommandItem(_Gated):
     """A workload from a YAML file."""
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        """Where the workload is declared, and what heads its failure."""
+        return self.path, None, self.name
 
 
 class GatedModule(WorkloadModule):
@@ -110,7 +104,6 @@ class GatedModule(WorkloadModule):
             source = self.path.relative_to(root).as_posix()
         items: list[pytest.Function] = []
         try:
-            refuse_uncollectable(self.obj, source=source)
             for function in super().collect():
                 item: WorkloadItem = WorkloadItem.from_parent(
                     self,
@@ -186,24 +179,6 @@ class CommandCollector(pytest.File):
         item: CommandItem = CommandItem.from_parent(self, name=workload.id)
         item.stash[WORKLOAD] = workload
         return [item]
-
-
-def refuse_uncollectable(module: ModuleType, *, source: str) -> None:
-    """Refuse a module that marks as `@workload` what no item can be made of.
-
-    Raises:
-        ConfigInvalid: names the first of them.
-    """
-    for name, held in vars(module).items():
-        if inspect.isclass(held) or inspect.isfunction(held):
-            continue
-        try:  # past its own attribute access
-            is_marked = MARK in object.__getattribute__(held, "__dict__")
-        except (AttributeError, TypeError):
-            continue
-        if is_marked:
-            kind = type(held).__name__
-            raise ConfigInvalid("workload-decorated", source=source, workload=name, type=kind)
 
 
 # The arguments of a parametrised function, which two measurements must agree on

@@ -3,7 +3,6 @@ written in the end."""
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -11,11 +10,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, partial
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Final, Literal, Self
 
 from perfgate.model.document import GateDocument
-from perfgate.model.errors import ConfigInvalid, PerfgateError, StoreFailed
+from perfgate.model.errors import ConfigInvalid, StoreFailed
 from perfgate.model.note import Severity, noted
 from perfgate.model.pagedata import PageData
 
@@ -42,8 +40,6 @@ class Outputs:
     """Where a gate's document goes, by its form."""
 
     files: Mapping[OutputFormat, Path]
-    prefix: str
-    """What the options begin with."""
 
     @classmethod
     def of(
@@ -58,16 +54,11 @@ class Outputs:
         named = {form: given(form.replace("-", "_")) for form in OutputFormat}
         files = {form: folder / file for form, file in named.items() if file is not None}
         for form, file in files.items():
-            try:
-                _check_writable(file)
-            except OSError as error:
-                raise ConfigInvalid(
-                    "output-unwritable",
-                    option=f"{prefix}{form}",
-                    file=str(file),
-                    reason=error.strerror or str(error),
-                ) from None
-        return cls(files=files, prefix=prefix)
+            there = next(one for one in (file, *file.parents) if os.path.exists(one))  # noqa: PTH110 - one that cannot be looked at is not there
+            is_folder = there != file
+            if there.is_dir() is not is_folder or not os.access(there, os.W_OK):
+                raise ConfigInvalid("output-unwritable", option=f"{prefix}{form}", file=str(file))
+        return cls(files=files)
 
     def write(
         self, document: GateDocument, gathered: Callable[[GateDocument], PageData]
@@ -77,32 +68,18 @@ class Outputs:
         The others say so as well: they are written again with what the document has become, which
         is returned. `gathered` is what the page shows of it.
         """
-        left = [form for form in OutputFormat if form in self.files]
-        while True:
-            page = cache(partial(gathered, document))
-            for form in left:
-                try:
-                    self._write(form, document, page)
-                except PerfgateError as error:
-                    left.remove(form)
-                    document = document.shut_also_by(noted(error, Severity.INVALID))
-                    break
-            else:
-                return document
-
-    def _write(
-        self, form: OutputFormat, document: GateDocument, page: Callable[[], PageData]
-    ) -> None:
-        file = self.files[form]
-        text = _text(form, document, page)
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            write_file(file, [text], mode="a" if form is OutputFormat.MARKDOWN else "w")
-        except OSError as error:
-            reason, option = error.strerror or str(error), f"{self.prefix}{form}"
-            raise StoreFailed(
-                "output-refused", file=str(file), reason=reason, option=option
-            ) from error
+        page = cache(partial(gathered, document))
+        for form in OutputFormat:
+            if form not in self.files:
+                continue
+            text = _text(form, document, page)
+            try:
+                write_file(self.files[form], [text], mode="a" if form == "markdown" else "w")
+            except StoreFailed as error:
+                others = {one: file for one, file in self.files.items() if one is not form}
+                shut = document.shut_also_by(noted(error, Severity.INVALID))
+                return Outputs(files=others).write(shut, gathered)
+        return document
 
 
 def _text(form: OutputFormat, document: GateDocument, page: Callable[[], PageData]) -> str:
@@ -134,30 +111,21 @@ def _text(form: OutputFormat, document: GateDocument, page: Callable[[], PageDat
             return steps_trace(page())
 
 
-def _check_writable(file: Path) -> None:
-    """Raise what the system says to writing there, as far as it can be known without."""
-    if not file.exists():
-        with TemporaryFile(dir=next(folder for folder in file.parents if folder.exists())):
-            return
-    if file.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    if not os.access(file, os.W_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-
-
 def write_file(file: Path, parts: Iterable[str], *, mode: Literal["w", "a"] = "w") -> None:
     """Write the parts of a text; an older file that it could not replace whole is removed.
 
     Nobody shall take that, or a part of the new one, for this gate's.
 
     Raises:
-        OSError: it cannot be written.
+        StoreFailed: it cannot be written.
     """
     try:
+        file.parent.mkdir(parents=True, exist_ok=True)
         with file.open(mode, encoding="utf-8") as target:
             target.writelines(parts)
-    except OSError:
+    except OSError as refused:
         if mode == "w" and file.is_file():
             with suppress(OSError):
                 file.unlink()
-        raise
+        reason = refused.strerror or str(refused)
+        raise StoreFailed("file-unwritten", file=str(file), reason=reason) from refused

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,10 +22,9 @@ from perfgate.model.note import note
 from perfgate.model.options import OPTIONS
 from perfgate.model.pyproject import (
     budgets_of_options,
+    find_root,
     load_settings,
     outdated,
-    project_around,
-    project_within,
 )
 from perfgate.model.settings import Settings
 from perfgate.model.workload import Workload
@@ -55,8 +54,6 @@ class State:
     choice: Choice
     """What was typed to choose workloads: of the others none is missed."""
     shard: Shard | None
-    label: str
-    """What this gate is called among others; empty where nothing was given."""
     base: Base | None
     """What is known of the branch that this change is for."""
     scripts: frozenset[str]
@@ -82,69 +79,60 @@ class State:
     """What is missed from here on where it is missing; None until collection is done."""
     document: GateDocument | None = None
     """What the gate has come to."""
-    shown: bool = False
-    """Whether the terminal shows what the gate has come to."""
 
     @property
     def is_first_shard(self) -> bool:
         """Whether this shard, or whole gate, is the one that says what is gone."""
         return self.shard is None or self.shard.index == 1
 
-    def choose(self, items: Iterable[pytest.Item]) -> None:
-        """Note which workloads were chosen: by what was typed, and not by what a hook leaves."""
-        by_words = self.choice.of_items(self.collected.values())
-        self.chosen = frozenset(workload.id for workload in workloads_of([*by_words, *items]))
-
-    def divide(self, items: list[pytest.Item]) -> list[pytest.Item]:
-        """Leave to other shards what falls to them, and return that.
+    def collect(self, item: pytest.Item) -> None:
+        """Take a workload that was collected.
 
         Raises:
-            pytest.UsageError: two workloads have one name, and would share a baseline.
+            pytest.UsageError: there is another of its name, and they would share a baseline.
         """
-        sources: dict[str, list[str]] = {}
-        for workload in workloads_of(items):
-            sources.setdefault(workload.id, []).append(workload.source)
-        for name, files in sources.items():
-            if len(files) > 1:
-                raise usage_error("workload-name-twice", workload=name, sources=tuple(files))
-        if self.shard is None:
-            return []
-        self.choose(items)
-        self.elsewhere = self.chosen - self.shard.part(self.chosen)
-        others = [item for item in items if id_of(item) in self.elsewhere]
-        items[:] = [item for item in items if id_of(item) not in self.elsewhere]
-        return others
+        workload = item.stash[WORKLOAD]
+        other = self.collected.setdefault(workload.id, item).stash[WORKLOAD]
+        if other.source != workload.source:
+            sources = (other.source, workload.source)
+            raise usage_error("workload-name-twice", workload=workload.id, sources=sources)
 
     def expect(self, session: pytest.Session) -> None:
-        """Note what is expected: from here on, what is missing is missed.
+        """Note what is expected, and leave to other shards what falls to them: from here on, what
+        is missing is missed.
+
+        Chosen is what was typed, whatever a hook leaves of it.
 
         Raises:
             pytest.UsageError: there are more shards than workloads.
         """
-        expected = workloads_of(session.items)
-        if self.shard is None:
-            self.choose(session.items)
-        elif not session.testsfailed and 0 < len(self.chosen) < self.shard.of:
-            raise usage_error("shards-too-many", value=str(self.shard), workloads=len(self.chosen))
-        left = self.chosen - self.elsewhere - {workload.id for workload in expected}
-        for name in sorted(left & self.deselected):
+        left = [item for item in session.items if WORKLOAD in item.stash]
+        by_words = self.choice.of_items(self.collected.values())
+        self.chosen = frozenset(map(id_of, [*by_words, *left]))
+        if self.shard is not None:
+            if not session.testsfailed and 0 < len(self.chosen) < self.shard.of:
+                raise usage_error(
+                    "shards-too-many", value=str(self.shard), workloads=len(self.chosen)
+                )
+            self.elsewhere = self.chosen - self.shard.part(self.chosen)
+            others = [item for item in left if id_of(item) in self.elsewhere]
+            session.items[:] = [item for item in session.items if item not in others]
+            session.config.hook.pytest_deselected(items=others)
+        mine = [item for item in left if id_of(item) not in self.elsewhere]
+        gone = self.chosen - self.elsewhere - {id_of(item) for item in mine}
+        for name in sorted(gone & self.deselected):
             self.skipped[name] = say.message(note("deselected-by-hook"))
-        dropped = [item for name, item in self.collected.items() if name in left]
-        self.expected = (*expected, *workloads_of(dropped))
+        dropped = [item for name, item in self.collected.items() if name in gone]
+        self.expected = [item.stash[WORKLOAD] for item in (*mine, *dropped)]
         self.gate.expect(self.expected, elsewhere=self.elsewhere)
 
 
 STATE = pytest.StashKey[State]()
 
 
-def workloads_of(items: Iterable[pytest.Item]) -> list[Workload]:
-    """Return the workloads among pytest's items, in their order."""
-    return [item.stash[WORKLOAD] for item in items if WORKLOAD in item.stash]
-
-
-def id_of(item: pytest.Item) -> str | None:
-    """Return the workload's id; None of an item that is none."""
-    return item.stash[WORKLOAD].id if WORKLOAD in item.stash else None
+def id_of(item: pytest.Item) -> str:
+    """Return the workload's id; of an item that is none, which a plugin may make, its own."""
+    return item.stash[WORKLOAD].id if WORKLOAD in item.stash else item.nodeid
 
 
 def start(config: pytest.Config) -> State:
@@ -155,76 +143,39 @@ def start(config: pytest.Config) -> State:
     """
     if not config.pluginmanager.hasplugin("terminalreporter"):
         raise ConfigInvalid("plugin-off", plugin="terminal")
+    here, root = config.invocation_params.dir, config.rootpath
+    is_given = config.getoption("rootdir") or config.getoption("inifilename")
+    if not is_given and root.resolve() != (project := find_root(here)):
+        raise ConfigInvalid("root-misled", root=str(root), start=str(here), project=str(project))
     given = {
         option.setting: config.getoption(option.dest)
         for option in OPTIONS
         if option.is_flag and option.setting is not None and option.setting != "nsys"
     }
-    settings = load_settings(config.rootpath, given)
-    workloads = config.rootpath / settings.workloads
-    choice = Choice(config, workloads=workloads)
-    _refuse_other_root(config, choice)
+    settings = load_settings(root, given)
     for old in outdated(settings):
         warning = pytest.PytestConfigWarning(say.message(old))
         config.issue_config_time_warning(warning, stacklevel=2)
+    workloads = root / settings.workloads
+    choice = Choice(config, workloads=workloads)
     if not choice.words and not workloads.is_dir():
-        root, folder = str(config.rootpath), str(workloads)
-        raise ConfigInvalid("workloads-folder-missing", folder=folder, root=root)
+        raise ConfigInvalid("workloads-folder-missing", folder=str(workloads), root=str(root))
     # Relative: pytest takes a bracket in a word for parameters, and a folder may have one.
-    folder = os.path.relpath(workloads, config.invocation_params.dir)
-    config.args = list(choice.words) or [folder]
+    config.args = list(choice.words) or [os.path.relpath(workloads, here)]
     outputs = Outputs.of(
-        "--perfgate-",
-        lambda name: config.getoption(f"perfgate_{name}", None),
-        folder=config.invocation_params.dir,
+        "--perfgate-", lambda name: config.getoption(f"perfgate_{name}", None), folder=here
     )
     base, shard = config.getoption("perfgate_base"), config.getoption("perfgate_shard")
-    base = None if base is None else _read_base(base)
-    shard = None if shard is None else _read_shard(shard)
-    held = ExitStack()
-    held.enter_context(ending_as_on_ctrl_c())
-    config.add_cleanup(held.close)
     writer = config.get_terminal_writer()
-
-    def clean(text: str) -> str:
-        # Asked anew for each text: the gate comes to know the secrets of workloads.
-        return config.stash[STATE].gate.cleaner.clean(text)
-
-    writer._file = cast("TextIO", CleanedStream(writer._file, clean))
-    gate = _gate_of(config, settings)
-    config.add_cleanup(gate.tidy)
-    commands = filter(holds_command, workload_files(workloads))
     return State(
-        gate=gate,
-        screen=Screen(width=writer.fullwidth, colour=writer.hasmarkup),
         outputs=outputs,
         choice=choice,
-        shard=shard,
-        label=config.getoption("perfgate_label") or "",
-        base=base,
-        scripts=scripts_of(commands, root=config.rootpath),
+        shard=None if shard is None else _read_shard(shard),
+        base=None if base is None else _read_base(base),
+        scripts=scripts_of(filter(holds_command, workload_files(workloads)), root=root),
+        screen=Screen(width=writer.fullwidth, colour=writer.hasmarkup),
+        gate=_gate_of(config, settings),
     )
-
-
-def _refuse_other_root(config: pytest.Config, choice: Choice) -> None:
-    """Refuse a root that pytest has found and that is not the project's.
-
-    Raises:
-        ConfigInvalid: names both.
-    """
-    if config.getoption("rootdir") or config.getoption("inifilename"):
-        return
-    start, root = config.invocation_params.dir, config.rootpath
-    around = project_around(root)
-    if around is not None:
-        workloads = (around / load_settings(around, {}).workloads).resolve()
-        if not choice.files or any(file.is_relative_to(workloads) for file in choice.files):
-            raise ConfigInvalid("root-within-project", root=str(root), project=str(around))
-    for place in (start, *choice.files):
-        if (within := project_within(root, place)) is not None:
-            raise ConfigInvalid("root-around-project", root=str(root), project=str(within))
-    if root not in (start, *start.parents) and not choice.files:
-        raise ConfigInvalid("root-misled", root=str(root), start=str(start))
 
 
 def _read_base(file: str) -> Base:
@@ -245,14 +196,16 @@ def _read_shard(given: str) -> Shard:
 
 def _gate_of(config: pytest.Config, settings: Settings) -> Gate:
     """Make the gate, which shows its progress on pytest's own terminal, around its capture."""
-    revision, root = config.getoption("perfgate_against"), config.rootpath
-    against = None
-    if revision is not None:
-        against = Against(revision=revision, commit=git.resolve(root, revision))
     reporter = config.pluginmanager.getplugin("terminalreporter")
     capture = config.pluginmanager.getplugin("capturemanager")
+    revision, root = config.getoption("perfgate_against"), config.rootpath
     writer = config.get_terminal_writer()
-    return Gate(
+
+    def clean(text: str) -> str:
+        return gate.cleaner.clean(text)  # it comes to know the secrets of workloads
+
+    writer._file = cast("TextIO", CleanedStream(writer._file, clean))
+    gate = Gate(
         Invocation(
             root=root,
             settings=settings,
@@ -260,7 +213,7 @@ def _gate_of(config: pytest.Config, settings: Settings) -> Gate:
             worker_env=git.without_repository(config.stash[EARLY].environment),
             nsys=config.getoption("perfgate_nsys"),
             pytest_options=worker_options(config),
-            against=against,
+            against=revision and Against(revision=revision, commit=git.resolve(root, revision)),
             keep_captures=config.getoption("perfgate_keep_captures"),
         ),
         Progress(
@@ -272,3 +225,8 @@ def _gate_of(config: pytest.Config, settings: Settings) -> Gate:
         runs_given=config.getoption("perfgate_runs") is not None,
         budgets_given=budgets_of_options(config.getoption("perfgate_budget")),
     )
+    held = ExitStack()
+    held.enter_context(ending_as_on_ctrl_c())
+    held.callback(gate.tidy)
+    config.add_cleanup(held.close)
+    return gate

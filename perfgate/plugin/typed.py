@@ -9,15 +9,13 @@ What a conftest sets counts as little.
 from __future__ import annotations
 
 import copy
-import fnmatch
 from argparse import Namespace
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
-from _pytest.mark.expression import Expression
 
 from perfgate.model.errors import ConfigInvalid, PerfgateError
 from perfgate.model.options import OPTIONS
@@ -27,8 +25,6 @@ SELECTING: Final = {
     "keyword": "-k",
     "markexpr": "-m",
     "deselect": "--deselect",
-    "ignore": "--ignore",
-    "ignore_glob": "--ignore-glob",
     "lf": "--lf",
     "perfgate_shard": "--perfgate-shard",
 }
@@ -48,9 +44,11 @@ REFUSED: Final = {
     "forked": "--forked",
     "looponfail": "-f",
     "stepwise": "--sw",
+    "ignore": "--ignore",
+    "ignore_glob": "--ignore-glob",
 }
-"""Options of pytest and of its plugins with which a gate could not measure, or not alone on the
-machine: refused where they are typed."""
+"""Options of pytest and of its plugins with which a gate could not measure, not alone on the
+machine, or would not know what it leaves out: refused where they are typed."""
 HINDERING: Final = {
     "last_failed_no_failures": "--lfnf",
     "stepwise_skip": "--sw-skip",
@@ -91,8 +89,7 @@ def usage_error(why: str | PerfgateError, /, **fields: object) -> pytest.UsageEr
 
 def note_words(config: pytest.Config, parser: pytest.Parser) -> None:
     """Note what was typed, and keep plugins that begin before conftests from the rest."""
-    words = [str(word) for word in config.invocation_params.args]
-    config.stash[TYPED] = parser.parse_known_args(words)
+    config.stash[TYPED] = parser.parse_known_args(list(config.invocation_params.args))
     config.stash[STANDING] = []
     heed(config, config.known_args_namespace)
 
@@ -101,15 +98,11 @@ def heed_what_was_typed(config: pytest.Config) -> None:
     """Give each option of `WHERE_TYPED` the value that was typed, now that all are declared.
 
     Raises:
-        pytest.UsageError: pytest shows its help, for which nobody typed; or what was typed is
-            nothing that a gate can be run with.
+        pytest.UsageError: what was typed is nothing that a gate can be run with.
     """
-    if config.stash[TYPED].help:
-        return
     if config.option.help:  # pytest read no further
-        raise usage_error("help-not-typed")
-    words = [str(word) for word in config.invocation_params.args]
-    typed = config.stash[TYPED] = config._parser.parse(words)
+        return
+    typed = config.stash[TYPED] = config._parser.parse(list(config.invocation_params.args))
     typed.setuponly |= typed.setupplan  # as pytest has it
     heed(config, config.option)
     for name, flag in REFUSED.items():
@@ -140,77 +133,47 @@ class Choice:
         """Take the folder of all workloads, and what was typed."""
         self._config = config
         self._typed = typed = config.stash[TYPED]
-        self._here = config.invocation_params.dir
-        """What paths that were typed are relative to."""
         self.words = tuple(map(str, typed.file_or_dir))
         """Files, folders and node ids that were typed."""
         split = [word.partition("::") for word in self.words]
-        places = [((self._here / path).resolve(), name) for path, _, name in split]
-        self.files = tuple(path for path, _ in places)
-        """Files and folders among them."""
-        folder = workloads.resolve()
+        here, folder = config.invocation_params.dir, workloads.resolve()
+        places = [((here / path).resolve(), name) for path, _, name in split]
         is_whole = any(not name and folder.is_relative_to(path) for path, name in places)
         self._places = () if is_whole else tuple(places)
-        """Those paths, each with what follows its `::`; none where all workloads are asked for."""
+        """Their paths, each with what follows its `::`; none where all workloads are asked for."""
         self.paths = tuple(path for path, name in self._places if not name)
         """Files and folders whose workloads are all asked for; empty where nothing was named."""
         options = (flag for name, flag in SELECTING.items() if getattr(typed, name, None))
         self.flags = (*(("path",) if self._places else ()), *options)
         """By what was chosen; empty where all workloads are gated."""
-        cache = getattr(config, "cache", None)
-        is_asked = getattr(typed, "lf", False)
-        self._failed = frozenset(cache.get("cache/lastfailed", {}) if cache and is_asked else ())
-        """Node ids that failed last, for `--lf`."""
+
+    @property
+    def _is_by_cache(self) -> bool:
+        """Whether pytest's cache chooses, which alone knows what: only its choice is missed."""
+        return bool(getattr(self._typed, "lf", False))
 
     def of_items(self, items: Iterable[pytest.Item]) -> list[pytest.Item]:
         """Return those of the collected items that pytest, by what was typed alone, would keep: a
         conftest may set other options."""
-        left = list(items)
+        left = [] if self._is_by_cache else list(items)
         as_typed: Any = copy.copy(self._config)
         as_typed.option = self._typed
         as_typed.hook = SimpleNamespace(pytest_deselected=lambda **_: None)
         for name in ("mark", "main"):
             plugin: Any = self._config.pluginmanager.get_plugin(name)
             plugin.pytest_collection_modifyitems(items=left, config=as_typed)
-        return [item for item in left if item.nodeid in self._failed] or left
+        return left
 
     def may_cover(self, workload: str, source: str | None) -> bool:
         """Whether a workload that was not collected may be one of the chosen, by its id and its
-        file.
-
-        Its marks are not known, so no `-m` excludes it; where files were typed, one of an unknown
-        file is not meant.
-        """
-        nodeid, typed = f"{source or ''}::{workload}", self._typed
-        if self._places or typed.ignore or typed.ignore_glob:
-            file = None if source is None else (self._config.rootpath / source).resolve()
-            if file is None or not self._is_named(file, workload) or self._is_ignored(file):
-                return False
-        if nodeid.startswith(tuple(typed.deselect or ("\0",))):
-            return False
-        names = [name.lower() for name in (workload, *Path(source or "").parts)]
-        return self._matches(names) and (not self._failed or nodeid in self._failed)
-
-    def _is_named(self, file: Path, workload: str) -> bool:
-        return not self._places or any(
-            file.is_relative_to(path)
-            and (not name or workload == name or workload.startswith(f"{name}["))
-            for path, name in self._places
+        file: options choose among what was collected."""
+        file = None if source is None else (self._config.rootpath / source).resolve()
+        return not self._is_by_cache and (
+            not self._places
+            or any(
+                file is not None
+                and file.is_relative_to(path)
+                and (not name or workload == name or workload.startswith(f"{name}["))
+                for path, name in self._places
+            )
         )
-
-    def _is_ignored(self, file: Path) -> bool:
-        paths = [(self._here / path).resolve() for path in self._typed.ignore or ()]
-        globs = [str(self._here / glob) for glob in self._typed.ignore_glob or ()]
-        return any(
-            way in paths or any(fnmatch.fnmatch(str(way), glob) for glob in globs)
-            for way in (file, *file.parents)
-        )
-
-    def _matches(self, names: Sequence[str]) -> bool:
-        """Whether `-k` matches some names, in lower case."""
-
-        def is_held(word: str, /, **_: object) -> bool:
-            return any(word.lower() in name for name in names)
-
-        keyword = self._typed.keyword.strip()
-        return not keyword or Expression.compile(keyword).evaluate(is_held)

@@ -6,18 +6,14 @@ or point out of the repository.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import PurePath, PurePosixPath, PureWindowsPath
 from typing import Final
 
-from perfgate.model.document import DocumentWorkload, GateDocument
+from perfgate.model.document import GateDocument
 from perfgate.model.outcome import PASSING
 from perfgate.render.gate import Judged, state_of
 from perfgate.words.escape import lines, one_line, workflow_command
-from perfgate.words.numbers import listed, plural
 
-MOST: Final = 10
-"""Errors of a step that GitHub shows, and as many warnings."""
 LONGEST: Final = 2000
 """Characters of a message."""
 
@@ -25,25 +21,23 @@ LONGEST: Final = 2000
 def gate_annotations(document: GateDocument, *, prefix: PurePath) -> tuple[str, ...]:
     """Return a command for each workload that is not PASSED or IMPROVED, and for what else shuts.
 
-    Errors come before warnings, and the worst first; what GitHub would not show is counted.
+    Errors come before warnings, and the worst first: GitHub shows the first ten of either.
 
     Args:
         document: all that the gate found.
         prefix: where the project lies in its repository.
     """
     state = state_of(document)
-    errors = [_of(one, prefix) for one in state.judged if not one.opens]
-    errors += [
+    shut = [_of(one, prefix) for one in state.judged if not one.opens]
+    others = [
         workflow_command("error", _plain(reason), title="perfgate: gate shut")
         for reason in state.others
     ]
-    warnings = [
-        _of(one, prefix) for one in state.judged if one.opens and one.verdict.outcome not in PASSING
-    ]
-    return (*errors[:MOST], *warnings[:MOST], *_rest(errors, warnings))
+    let = [one for one in state.judged if one.opens and one.verdict.outcome not in PASSING]
+    return (*shut, *others, *(_of(one, prefix) for one in let))
 
 
-def _of(one: Judged[DocumentWorkload], prefix: PurePath) -> str:
+def _of(one: Judged, prefix: PurePath) -> str:
     verdict = one.verdict
     where = (f"{metric}: {text}" for metric, text in verdict.where.items())
     parts = filter(None, (verdict.reason, *where, *verdict.warnings, verdict.next_step))
@@ -70,11 +64,3 @@ def _file(source: str | None, prefix: PurePath) -> str:
 def _plain(text: str) -> str:
     escaped = "\n".join(lines(text))
     return escaped if len(escaped) <= LONGEST else f"{escaped[:LONGEST]}..."
-
-
-def _rest(errors: Sequence[str], warnings: Sequence[str]) -> tuple[str, ...]:
-    """Return a notice, of which GitHub shows ten more, that says how many there are left."""
-    left = {"more error": len(errors) - MOST, "more warning": len(warnings) - MOST}
-    more = [plural(count, noun) for noun, count in left.items() if count > 0]
-    text = f"{listed(more)} in the summary of this job."
-    return (workflow_command("notice", text, title="perfgate"),) if more else ()

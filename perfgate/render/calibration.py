@@ -17,7 +17,6 @@ from perfgate.words.numbers import plural
 PROMINENT = (Metric.STEP_MS, Metric.KERNEL_MS)
 """The times whose smallest slowdown is said in a sentence."""
 
-
 COLUMNS = ("metric", ">run SD", ">occasion SD", ">defaults", ">smallest", ">budget", "held")
 
 
@@ -33,9 +32,8 @@ def calibration_text(
     page.prose(span, label="measured")
     sees = [
         f"{numbers.percent(row.smallest)} of {row.metric}"
-        for metric in PROMINENT
         for row in rows
-        if row.metric is metric
+        if row.metric in PROMINENT
     ]
     if sees:
         text = f"The smallest slowdown this gate can see here is {' and '.join(sees)}."
@@ -51,13 +49,6 @@ def calibration_text(
         + (" pp: percentage points of a step." if with_points else ""),
         style="dim",
     )
-    unheld = [
-        f"{row.metric} cannot be held to {_limit(row, row.budget)}: set a budget of at least "
-        f"{_limit(row, row.holdable)}."
-        for row in rows
-        if row.in_the_end > row.budget
-    ]
-    page.facts(*(("budget", text) for text in unheld), style="yellow")
     page.facts(*(("note", say.in_one_line(one)) for one in (*found.notes, *held)))
     page.file(path)
     return page.text

@@ -42,10 +42,7 @@ def explanation_text(page: Page, found: Explanation, *, full: bool = False) -> s
     side_lines(page, "b", found.b)
     unlike_lines(page, found.a, found.b, found.warnings)
     page.blank()
-    if rows:
-        difference_table(page, rows, titles=("a", "b"))
-    else:
-        page.prose("Neither holds a metric that could be compared.")
+    difference_table(page, rows, titles=("a", "b"))
     if verdict is not None and any(row.low is not None for row in rows):
         page.prose(f"as the gate judged them. {interval_text(verdict)}", style="dim")
     page.facts(*(("ranks", say.fact(one)) for one in found.ranks))

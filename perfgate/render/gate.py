@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar, overload
+from typing import Any, Final
 
 from perfgate.model.document import DocumentWorkload, GateDocument, PartChosen
 from perfgate.model.loosening import Direction, Loosening
@@ -15,8 +15,6 @@ from perfgate.model.pagedata import PageData, PageWorkload
 from perfgate.model.verdict import Verdict
 from perfgate.render.verdict import counted_text
 from perfgate.words.numbers import listed, plural
-
-Workload = TypeVar("Workload")
 
 NOT_SHOWN = {
     Outcome.INCONCLUSIVE: "not shown to be within budget",
@@ -45,23 +43,23 @@ def shown_names(workloads: Sequence[DocumentWorkload | PageWorkload]) -> tuple[s
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Judged(Generic[Workload]):
+class Judged:
     """A workload's verdict, under the name that it has among the others."""
 
     name: str
     verdict: Verdict
     opens: bool
-    workload: Workload
+    workload: Any
     """Of a document or a page."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class GateState(Generic[Workload]):
+class GateState:
     """What a gate came to."""
 
     word: str
     """`GATE OPEN` or `GATE SHUT`."""
-    judged: Sequence[Judged[Workload]]
+    judged: Sequence[Judged]
     """The worst first."""
     opens: bool
     others: Sequence[str]
@@ -103,15 +101,12 @@ class GateState(Generic[Workload]):
         return "; ".join(filter(None, (passing, through)))
 
 
-@overload
-def state_of(gate: GateDocument, *, ended: str = "") -> GateState[DocumentWorkload]: ...
-@overload
-def state_of(gate: PageData, *, ended: str = "") -> GateState[PageWorkload]: ...
-def state_of(gate: Any, *, ended: str = "") -> Any:
+def state_of(gate: GateDocument | PageData, *, ended: str = "") -> GateState:
     """Return the state of a gate's document or page; `ended` says why it ended early."""
+    workloads: Sequence[DocumentWorkload | PageWorkload] = gate.workloads
     judged = [
         Judged(name=name, verdict=one.verdict, opens=one.opens_gate, workload=one)
-        for name, one in zip(shown_names(gate.workloads), gate.workloads, strict=True)
+        for name, one in zip(shown_names(workloads), workloads, strict=True)
     ]
     said = {f"{one.name}: {one.verdict.outcome}" for one in judged}
     others = () if ended else tuple(reason for reason in gate.shut_by if reason not in said)

@@ -47,7 +47,7 @@ def gate_junit(document: GateDocument) -> str:
     )
 
 
-def _table(one: Judged[DocumentWorkload]) -> str:
+def _table(one: Judged) -> str:
     page = Page(width=TABLE_WIDTH, colour=False)
     return verdict_table(page, one.verdict, files=one.workload.files)
 

@@ -55,22 +55,16 @@ def baseline_text(
     return page.text
 
 
-def comparison_text(page: Page, found: ComparedSides, *, captures: tuple[bool, bool]) -> str:
-    """Return how two measurements differ: no judgement.
-
-    `captures` says of each whether it is one capture, which is one run even where no metric could
-    be measured.
-    """
+def comparison_text(page: Page, found: ComparedSides) -> str:
+    """Return how two measurements differ: no judgement."""
     rows = found.rows
-    for title, side, is_capture in zip("ab", (found.a, found.b), captures, strict=True):
-        runs = 1 if is_capture else max((len(values) for values in side.values.values()), default=0)
+    for title, side in (("a", found.a), ("b", found.b)):
+        # A capture is a run also where no metric could be measured.
+        runs = max((len(values) for values in side.values.values()), default=0) or 1
         side_lines(page, title, side, f" ({plural(runs, 'run')})")
     unlike_lines(page, found.a, found.b, found.warnings)
     page.blank()
-    if rows:
-        difference_table(page, rows, titles=("a", "b"))
-    else:
-        page.prose("Neither holds a metric that could be compared.")
+    difference_table(page, rows, titles=("a", "b"))
     return page.text
 
 
@@ -130,6 +124,8 @@ def moment(at: datetime) -> str:
 
 def difference_table(page: Page, rows: Sequence[MetricVerdict], *, titles: tuple[str, str]) -> None:
     """Write values before and after, and the change in each metric's own basis."""
+    if not rows:
+        page.prose("Neither holds a metric that could be compared.")
     cells: list[Row] = []
     for row in rows:
         one = metric_cells(row)

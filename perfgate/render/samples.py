@@ -19,7 +19,6 @@ MOST_RANGES: Final = 20
 MOST_KERNELS: Final = 10
 LONGEST: Final = 400
 """Characters of a name."""
-_DEVICES_A_TABLE: Final = 4
 
 OF_RANGE: Final = {
     Metric.KERNEL_MS: "kernel ms",
@@ -122,16 +121,15 @@ def _by_reason(reasons: Mapping[str, str]) -> Iterator[str]:
 
 
 def _devices(page: Page, devices: Sequence[DeviceSample]) -> None:
-    for start in range(0, len(devices), _DEVICES_A_TABLE):
-        some = devices[start : start + _DEVICES_A_TABLE]
-        rows = [
-            (metric.value, *(numbers.value(metric, device.values.get(metric)) for device in some))
-            for metric in METRICS
-            if any(metric in device.values for device in some)
-        ]
+    rows = [
+        (metric.value, *(numbers.value(metric, device.values.get(metric)) for device in devices))
+        for metric in METRICS
+        if any(metric in device.values for device in devices)
+    ]
+    if devices:
         page.blank()
-        page.table(("metric", *(f">{device.title}" for device in some)), rows)
-        page.facts(*((device.title, one_line(device.name or "")) for device in some))
+        page.table(("metric", *(f">{device.title}" for device in devices)), rows)
+        page.facts(*((device.title, one_line(device.name or "")) for device in devices))
 
 
 def ranges_table(page: Page, ranges: Sequence[RangeSample], unit: str) -> None:

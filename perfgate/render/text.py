@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from perfgate.model.document import GateDocument, MergedGate
 from perfgate.model.metric import Basis
@@ -108,7 +108,7 @@ def share_rows(one: MetricCells, known: tuple[str, str], *, blanks: int) -> list
     return [[Cell(text, "dim") for text in cells]] if any(known) else []
 
 
-def gate_text(page: Page, state: GateState[Any], *, notes: Sequence[tuple[str, str]] = ()) -> str:
+def gate_text(page: Page, state: GateState, *, notes: Sequence[tuple[str, str]] = ()) -> str:
     """Return a line a workload, worst first, notes with their labels, other reasons, and last
     whether the gate is open and why."""
     if state.judged:
@@ -126,7 +126,7 @@ def gate_text(page: Page, state: GateState[Any], *, notes: Sequence[tuple[str, s
     return page.text
 
 
-def _workloads(page: Page, judged: Sequence[Judged[Any]]) -> None:
+def _workloads(page: Page, judged: Sequence[Judged]) -> None:
     outcomes = max(len(one.verdict.outcome) for one in judged)
     names = max(len(one_line(one.name)) for one in judged)
     steps = [_step_text(one.verdict) for one in judged]

@@ -31,8 +31,8 @@ from perfgate.render.page import Page, Screen
 from perfgate.render.text import verdict_table
 from perfgate.store import Store
 from perfgate.system import git
-from perfgate.system.files import kept_or_temporary, remove_left_folders
-from perfgate.system.gate_process import gate_command, run_to_end
+from perfgate.system.files import kept_or_temporary
+from perfgate.system.process import gate_command, run_to_end
 from perfgate.words import escape, say
 
 WORKLOAD: Final = "loop"
@@ -129,7 +129,6 @@ def play(
         WorkloadFailed: the GPU cannot be measured.
         GpuTaken: another gate held it for an hour.
     """
-    remove_left_folders()
     with kept_or_temporary("selftest", keep) as folder:
         works = _Play(runner=runner, folder=folder, say=say, screen=screen, cpu=cpu).all()
     if keep is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import errno
 import os
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from perfgate.model.note import note
 from perfgate.model.record import LARGEST_BASELINE
 from perfgate.store.disk import Disk, bytes_of, file_name, workload_of
 from perfgate.store.sealed import baseline_text, opened, same_seal
-from perfgate.system.files import remove_unfinished
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -153,12 +151,6 @@ class Baselines:
                 )
             self.disk.write(path, baseline_text(baseline), largest=LARGEST_BASELINE)
         return path
-
-    def remove_torn(self) -> None:
-        """Remove what writers that were killed have left half written."""
-        with suppress(BaselineUnreadable):
-            for folder in self._slug_folders():
-                remove_unfinished(folder)
 
     def ready_for(self, baseline: Baseline) -> Path:
         """Return where a baseline is written, with its folder made; to be asked of several before

@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 import secrets
 import shutil
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -17,13 +16,11 @@ from pydantic import ValidationError
 
 from perfgate.model.baseline import RESULT_FORMAT, Result
 from perfgate.model.errors import ResultMissing, ResultUnreadable
-from perfgate.model.note import Note, known, note
+from perfgate.model.note import note
 from perfgate.model.record import LARGEST_RESULT
-from perfgate.model.sample import Run
 from perfgate.model.verdict import Verdict
 from perfgate.store.disk import Disk, PathKind, bytes_of, file_name, kind_of, workload_of
 from perfgate.store.sealed import NotJson, first_complaint, format_of, parsed
-from perfgate.words import say
 
 KEPT_RESULTS: Final = 20
 """Kept results per workload and machine: four for each of the five occasions that a good baseline
@@ -152,7 +149,7 @@ class Results:
                 raise ResultUnreadable(
                     "result-newer-format", path=named, number=number, newest=RESULT_FORMAT
                 )
-            result = Result.model_validate(content)
+            return Result.model_validate(content)
         except ValidationError as error:
             why = first_complaint(error)
             raise ResultUnreadable("result-does-not-fit", path=named, why=why) from error
@@ -161,9 +158,6 @@ class Results:
         except RecursionError as error:
             deep = note("json-nested-too-deeply")
             raise ResultUnreadable("result-broken", path=named, why=deep) from error
-        if all(say.is_sayable(one) for run in result.runs for one in _notes_of(run)):
-            return result
-        return result.model_copy(update={"runs": tuple(map(_with_known_notes, result.runs))})
 
     def listed(self, workload: str, slug: str | None = None) -> tuple[ListedResult, ...]:
         """Return a workload's kept results on one machine or on all, newest first, the unreadable
@@ -236,39 +230,6 @@ def _with_result(folder: Path) -> list[Path]:
     """Return the folders of kept results in a workload's folder, newest first."""
     kept = [path for path in _folders(folder) if _RESULT_FOLDER.fullmatch(path.name)]
     return [path for path in reversed(kept) if _may_hold_result(path)]
-
-
-def _notes_of(run: Run) -> Iterator[Note]:
-    for gpu in run.conditions.gpus:
-        yield from (*gpu.throttled, *gpu.information)
-    yield from run.notes
-    for process in run.processes:
-        yield from (*process.notes, *process.absent.values())
-
-
-def _with_known_notes(run: Run) -> Run:
-    """A run whose notes can all be worded, whichever perfgate noted them."""
-    gpus = [
-        gpu.model_copy(
-            update={
-                "throttled": tuple(map(known, gpu.throttled)),
-                "information": tuple(map(known, gpu.information)),
-            }
-        )
-        for gpu in run.conditions.gpus
-    ]
-    processes = [
-        process.model_copy(
-            update={
-                "notes": tuple(map(known, process.notes)),
-                "absent": {metric: known(why) for metric, why in process.absent.items()},
-            }
-        )
-        for process in run.processes
-    ]
-    felt = run.conditions.model_copy(update={"gpus": tuple(gpus)})
-    more = {"processes": tuple(processes), "notes": tuple(map(known, run.notes))}
-    return run.model_copy(update={"conditions": felt, **more})
 
 
 def _may_hold_result(folder: Path) -> bool:

@@ -1,8 +1,8 @@
-"""Files that are written whole or not at all, locks that fall with their process, and folders that
-hold too much to be left behind.
+"""Files that are written whole or not at all, locks that fall with their process, and folders of
+runs that hold too much to be left behind.
 
 Such a folder is marked by a file that is locked for as long as its process lives; where that was
-killed, the next gate removes it.
+killed, the next gate clears it up.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from perfgate.model.errors import StoreFailed
@@ -77,20 +76,6 @@ def write_whole(path: Path, text: str) -> None:
     finally:
         with suppress(OSError):
             unfinished.unlink(missing_ok=True)
-    with suppress(OSError):  # the rename too; some file systems have folders in their own time
-        descriptor = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def remove_unfinished(folder: Path) -> None:
-    """Remove what killed writers left in a folder that is written to under its lock, if nobody
-    holds that now."""
-    with suppress(OSError), locked(folder) as is_held:
-        for unfinished in folder.glob(".perfgate-*.tmp") if is_held else ():
-            unfinished.unlink()
 
 
 UNDERWAY: Final = ".underway"
@@ -128,14 +113,11 @@ def left(folder: Path) -> Iterator[bool]:
 
 @contextmanager
 def temporary_folder(kind: str, *, within: str | None = None) -> Iterator[Path]:
-    """Give a folder that is removed at the end, or by the next gate or command where this process
-    is killed."""
-    folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{kind}-", dir=within)).resolve()
-    try:
-        with underway(folder):
-            yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    """Give a folder that is removed at the end; where this process is killed, it stays."""
+    with TemporaryDirectory(
+        prefix=f"{PREFIX}{kind}-", dir=within, ignore_cleanup_errors=True
+    ) as folder:
+        yield Path(folder).resolve()
 
 
 @contextmanager
@@ -155,22 +137,3 @@ def kept_or_temporary(kind: str, keep: Path | None) -> Iterator[Path]:
         reason = refused.strerror or str(refused)
         raise StoreFailed("folder-not-made", folder=str(keep), reason=reason) from refused
     yield keep.resolve()
-
-
-def remove_left_folders() -> None:
-    """Remove the temporary folders that killed processes of this user have left."""
-    for mark in Path(tempfile.gettempdir()).glob(f"{PREFIX}*/{UNDERWAY}"):
-        folder = mark.parent
-        with suppress(OSError):
-            if folder.is_symlink() or folder.stat().st_uid != os.getuid():
-                continue
-            with left(folder) as is_left:
-                # A gate of a killed selftest may still measure there.
-                inner = (one.parent for one in folder.rglob(UNDERWAY) if one != mark)
-                if is_left and not any(map(_is_held, inner)):
-                    shutil.rmtree(folder)
-
-
-def _is_held(folder: Path) -> bool:
-    with left(folder) as is_left:
-        return not is_left

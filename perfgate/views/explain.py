@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from perfgate.explain.advice import advise, classify
-from perfgate.explain.nvidia import recorded_unlike, rule_changes, why_blind
+from perfgate.explain.nvidia import rule_changes
 from perfgate.explain.ranks import rank_notes
 from perfgate.explain.sides import (
     as_judged,
@@ -21,7 +21,7 @@ from perfgate.explain.sides import (
     side_of_result,
     side_of_samples,
 )
-from perfgate.explain.traces import unlike_notes
+from perfgate.explain.traces import lacking, traced_unlike
 from perfgate.metrics.measure import measure
 from perfgate.metrics.placing import place
 from perfgate.model.comparison import ComparedSides, Explanation, Side
@@ -54,6 +54,9 @@ LARGEST_ASKED: Final = 48_000_000
 
 For a million operations, 119 MB of export, nsys 2024.2 took some 30 s.
 """
+
+LOOKED_AT: Final = ("kernels", "calls")
+"""By nsys's rules, which find nothing where a capture lacks them."""
 
 OTHER_COMMIT: Final = note("side-other-commit")
 """What the runs of another commit are called where nobody noted which it is."""
@@ -144,11 +147,12 @@ def compared_with(kept: KeptResult, store: Store) -> Subject:
 
 def compared(a: Subject, b: Subject) -> ComparedSides:
     """How two subjects differ, without judging."""
+    unlike = traced_unlike(a.side, b.side)
     return ComparedSides(
         a=a.side,
         b=b.side,
         rows=differences(a.side, b.side),
-        warnings=tuple(unlike_notes(a.side, b.side)),
+        warnings=() if unlike is None else (unlike,),
     )
 
 
@@ -204,12 +208,13 @@ def rules_on(
     try:
         tool = find_tool()
         placed = _placed(now.capture, tool)
-        if (blind := why_blind(now.side)) and not any(process.rows for process in placed.processes):
+        blind = tuple(kind for kind in lacking(now.side) if kind in LOOKED_AT)
+        if blind and not any(process.rows for process in placed.processes):
             return RuleChanges(why_not=note("rules-blind", kinds=blind))
         if before.capture is None:
             return rule_changes(None, placed, why_alone=note("rules-alone"))
         # What a side did not record no rule can find there: that is not new on the other.
-        if alone := recorded_unlike(before.side, now.side):
+        if alone := traced_unlike(before.side, now.side):
             return rule_changes(None, placed, why_alone=alone)
         return rule_changes(_placed(before.capture, tool), placed)
     except NsysNotFound:

@@ -85,11 +85,6 @@ TEXT: Final[Rows] = {
         "",
         "Give it a place with room, or print to the terminal.",
     ),
-    "page-unwritten": (
-        "{file:quote}: the page cannot be written there ({reason})",
-        "",
-        "Give it a file that can be written.",
-    ),
     "workload-gone": (
         "{subject:quote}: the workload is gone: {why}",
         "A baseline is of a workload that a gate can measure",

@@ -221,10 +221,6 @@ _LOOP: Final[Rows] = {
         "the steps were iterated a second time, after {turns} of {declared} turns. Iterate over "
         "them once, and do one step of work a turn"
     ),
-    "steps-strayed": (
-        "the steps were taken to another process, and only the workload's own is measured step by "
-        "step. Iterate over them in the function that they are given to"
-    ),
     "steps-last-not-ended": (
         "the loop began all {declared} turns, and did not come back for the end of the last one. "
         "Put the steps first, with data for every turn, zip(steps, data), or call next() once more "
@@ -232,7 +228,7 @@ _LOOP: Final[Rows] = {
     ),
     "steps-none": (
         "the loop took 0 of {declared} turns. Write for _ in steps: around a step, and look for a "
-        "return before it, or data that are empty"
+        "return before it, or data that are empty, or that a process of a loader took the steps"
     ),
     "steps-left": (
         "the loop took {turns} of {declared} turns ({warmup} warm-up, {steps} measured). It "
@@ -258,25 +254,16 @@ _LOOP: Final[Rows] = {
 """How the loop of a decorated workload ended before its last step."""
 
 _RUNS: Final[Rows] = {
-    "steps-lost": "steps were lost: process {pid} shows {found} of {steps} measured steps",
-    "steps-lost-by-push": (
-        "steps were lost: process {pid} shows {found} of {steps} measured steps; a range that a "
-        "step pushes and does not pop takes the pop of the step's own: each push needs its pop"
-    ),
-    "steps-lost-nested": (
-        "steps were lost: process {pid} shows {found} of {steps} measured steps after {warmup} of "
-        "warm-up, as {file:quote} asks: others that match lie inside these; match the outermost "
-        "alone, and if tasks take turns on a thread (asyncio), draw the ranges with "
-        "nvtx.start_range and nvtx.end_range"
+    "steps-lost": (
+        "process {pid} shows {found} of {steps} measured steps: if a step pushes a range and does "
+        "not pop it, that takes the pop of the step's own, so each push needs its pop"
     ),
     "steps-lost-of-command": (
-        "steps were lost: process {pid} shows {found} of {steps} measured steps after {warmup} of "
-        "warm-up, as {file:quote} asks: the script takes fewer, leaves by os._exit before nsys has "
-        "written its last, or has a launcher that does not wait for it"
-    ),
-    "steps-more": (
-        "process {pid} shows {found} measured steps after {warmup} of warm-up, and {file:quote} "
-        "asks for {steps}"
+        "process {pid} shows {found} of {steps} measured steps after {warmup} of warm-up, as "
+        "{file:quote} asks: the script takes others, leaves by os._exit before nsys has written "
+        "its last, or has a launcher that does not wait for it. If others that match lie inside "
+        "these, match the outermost alone; if tasks take turns on a thread (asyncio), draw the "
+        "ranges with nvtx.start_range and nvtx.end_range"
     ),
     "gpu-unseen": "no GPU operation was recorded in any step ({why})",
     "launched-nothing": "the workload launched none",

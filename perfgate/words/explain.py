@@ -31,31 +31,12 @@ _WHERE: Final[Rows] = {
 }
 
 _UNLIKE: Final[Rows] = {
-    "whole-graphs-unlike": (
-        "the CUDA graphs of {side} were traced whole, those of {other} were not, if it ran any",
-        (
-            "Kernels and copies are not compared by name: what a whole graph copies is not "
-            "counted, and "
-            "it counts as one kernel from end to end"
-        ),
-        "Capture both again with --cuda-graph-trace=node.",
+    "traced-unlike": (
+        "the two were not traced alike: {sides:list}",
+        "What one lacks is not compared",
+        "Capture both again with --trace=cuda,nvtx --cuda-graph-trace=node.",
     ),
-    "kernels-not-timed": (
-        (
-            "no time of a kernel is known of {side}: its steps end when the CPU has left them, "
-            "those of "
-            "{other} when the GPU has done their work"
-        ),
-        "",
-        "Capture {side} again with --trace=cuda,nvtx.",
-    ),
-    "calls-not-recorded": (
-        (
-            "which calls launched what is not known of {side}: its kernels and copies count under "
-            "the ranges in which they ran, those of {other} under the ranges that launched them"
-        ),
-        "By range they are not compared",
-    ),
+    "side-lacks": "{side} lacks {kinds:list}",
 }
 
 _RANKS: Final[Rows] = {
@@ -78,23 +59,12 @@ _RANKS: Final[Rows] = {
     "longer-under": "{ms:ms} ms under {range}",
 }
 
-_PACE: Final[Rows] = {
+_START: Final[Rows] = {
     "slow-start": (
         "The first measured steps take longer than all others, in {found} of {runs:run|runs}: up "
         "to "
         "{longest_ms:ms} ms, the others {usual_ms:ms} ms, until step {last}. If that is work which "
         "is done once, raise warmup by at least {warmup}"
-    ),
-    "pace-changes": (
-        "The pace changes within the measured steps, in {found} of {runs:run|runs}: "
-        "{before_ms:ms} ms a step, and {after_ms:ms} ms from step {step} of {steps} on. Let the "
-        "steps end before that, or the warm-up outlast it"
-    ),
-    "pace-changes-at-power-cap": (
-        "The pace changes within the measured steps, in {found} of {runs:run|runs}: "
-        "{before_ms:ms} ms a step, and {after_ms:ms} ms from step {step} of {steps} on, and the "
-        "GPU "
-        "met its power cap. Let the steps end before that, or the warm-up outlast it"
     ),
 }
 
@@ -152,7 +122,6 @@ _READ: Final = (
 _WAITS: Final = "the CPU waits {ms:ms} ms a step in {call}{under}, {calls:count} of them"
 
 _ADVICE: Final[Rows] = {
-    "quoted-advice": ("{evidence:raw}", "", "{usually:raw}"),
     "advice-pageable": (
         (
             "copies to the GPU from pageable memory{under}, {copies:count} a step ({bytes:size}): "
@@ -222,7 +191,7 @@ TEXT: Final[Rows] = {
     **_WHERE,
     **_UNLIKE,
     **_RANKS,
-    **_PACE,
+    **_START,
     **_BOUND,
     **_ADVICE,
 }

@@ -51,7 +51,6 @@ _ROWS: Final[Rows] = {
     "only-estimated": "not judged: a loss settled the gate after {runs:run|runs}",
     "new-to-gate": "in {having} of {runs:baseline run|baseline runs}, not gated: bless to gate it",
     "new-to-show": "in {having} of {runs:baseline run|baseline runs}; shown, not gated",
-    "measured-nowhere": "not measured on either side: {why}",
     "missing-in-runs": "not measured in {without} of {runs:run|runs}{why}",
     "metric-is": "{metric} {what}",
 }
@@ -169,7 +168,6 @@ _MOVED: Final[Rows] = {
     "estimate-of-runs": ", an estimate from {runs:run|runs}",
     "estimate-of-pairs": ", an estimate from {runs:pair|pairs}",
     "because": ": {what}",
-    "but": ", but {what}",
     "and-step": "; {what}",
     "under-range": " under `{range}`",
     "more-under-range": ": {metric} +{ms:ms} ms under `{range}`",

@@ -6,11 +6,6 @@ from typing import Final
 
 from perfgate.words.text import Rows
 
-SHARED: Final[Rows] = {
-    "of-processes": "{processes:list}: {what}",
-}
-"""What is said of some of several processes."""
-
 ABSENT: Final[Rows] = {
     "window-as-one": "the captured window was measured as one, without steps",
     "no-period": (
@@ -22,7 +17,6 @@ ABSENT: Final[Rows] = {
         "{count} {what} ran outside the steps, and the capture does not say which step launched "
         "them: it holds no API call with their correlation id"
     ),
-    "durations-unknown": "the capture does not say how long any of the {count} {what} took",
     "host-memory-unknown": (
         "of {copies:copy|copies} the capture does not say which memory they used"
     ),
@@ -120,12 +114,6 @@ INVALID: Final[Rows] = {
         "{ranges} ranges are named {name} where {steps} were declared, and which are the loop's "
         "own cannot be known; rename those that the project draws itself"
     ),
-    "steps-cut-by-others": (
-        "ranges begin where a step has ended and its turn has not ({names:list}), and "
-        "{left_out:%} of the time is in no step: on that thread push and pop of one range close "
-        "another. If tasks take turns there (asyncio), or a range is open while the next step is "
-        "asked for, draw it with nvtx.start_range and nvtx.end_range"
-    ),
     "reports-contradict": "nsys's {report} says {theirs} {what}, its export {ours}",
 }
 """What makes a run no measurement of its steps."""
@@ -164,10 +152,9 @@ OTHER_NOTES: Final[Rows] = {
     "last-step-cut": (
         "the last step ends with the capture, may have been cut off by it and is not counted"
     ),
-    "all-warmup": "process {pid} holds step ranges, all of them warm-up ({ranges})",
-    "all-warmup-of-more": (
+    "all-warmup": (
         "process {pid} holds step ranges, all of them warm-up ({ranges} of {matching} that match; "
-        "the others lie inside these, were not closed, or are another thread's)"
+        "others lie inside these, were not closed, or are another thread's)"
     ),
     "steps-of-others": "process {pid} holds step ranges, none of them perfgate's ({ranges})",
 }
@@ -194,25 +181,14 @@ NOT_FOUND: Final[Rows] = {
         ),
     ),
     "no-ranges": (
-        "{source}: the capture holds no NVTX range, so no step '{step:quote}'",
+        "{source}: the capture holds no NVTX range but perfgate's own, so no step '{step:quote}'",
         "Each step is one NVTX range",
         (
             "A process that is forked and does not exec is not recorded: take the steps in the "
-            "first one, or spawn it. See that the loop draws a range around each step, that what "
-            "starts its process hands its own environment on (`env=` and `env -i` do not), and "
-            "that nsys hears its NVTX: perfgate doctor"
-        ),
-    ),
-    "no-own-ranges": (
-        (
-            "{source}: no NVTX range matches '{step:quote}', and there is none but those that "
-            "perfgate draws before the steps"
-        ),
-        "Each step is one NVTX range",
-        (
-            "A process that ends by os._exit is gone before nsys has its last ranges: let it end "
-            "by itself. A process that is forked and does not exec is not recorded: take the steps "
-            "in the first one, or spawn it."
+            "first one, or spawn it. One that ends by os._exit is gone before nsys has its last "
+            "ranges: let it end by itself. See that the loop draws a range around each step, that "
+            "what starts its process hands its own environment on (`env=` and `env -i` do not), "
+            "and that nsys hears its NVTX: perfgate doctor"
         ),
     ),
     "steps-left-open": (
@@ -245,7 +221,6 @@ NOT_FOUND: Final[Rows] = {
 """Why there is nothing to measure."""
 
 TEXT: Final[Rows] = {
-    **SHARED,
     **ABSENT,
     **INVALID,
     **OTHER_NOTES,

@@ -20,7 +20,7 @@ TEXT: Final[Rows] = {
     "option-not-in-a-gate": (
         "--perfgate with {option}: workloads run one after another in this process, and once",
         "They would measure one another, or their verdicts would be lost",
-        "Leave {option} out: a gate starts a fresh process for each run anyway.",
+        "Leave {option} out. To gate some workloads, name their files, or use -k or -m.",
     ),
     "worker-option": (
         "--perfgate-worker is what a gate passes to its own runs",
@@ -31,11 +31,6 @@ TEXT: Final[Rows] = {
         "-p no:{plugin}: it is switched off, and a gate needs it",
         "",
         "Leave it out, or leave --perfgate out; -q prints least.",
-    ),
-    "help-not-typed": (
-        "--perfgate: --help stands in addopts or PYTEST_ADDOPTS, so nothing would be measured",
-        "",
-        "Take it out there.",
     ),
     "base-unreadable": ("--perfgate-base: {file:quote} cannot be read", "", "Leave it out."),
     "shard-invalid": (
@@ -54,33 +49,13 @@ TEXT: Final[Rows] = {
     # The project
     "root-misled": (
         (
-            "--perfgate: pytest takes {root:quote} for the project, as if a word of the command "
-            "line were "
-            "a test file there"
+            "--perfgate: pytest takes {root:quote} for the project, by the files that were named "
+            "or a word that reads as one"
         ),
-        "The gate was started in {start:quote}",
-        "Join each option and its value: --perfgate-json=FILE",
-    ),
-    "root-within-project": (
+        "Where it was started, in {start:quote}, the project is {project:quote}",
         (
-            "--perfgate: pytest takes {root:quote} for the project. It is a folder of the project "
-            "{project:quote}, whose settings and baselines are meant"
-        ),
-        "",
-        (
-            "Start in {project:quote} with --rootdir=., or remove what configures pytest in "
-            "{root:quote}."
-        ),
-    ),
-    "root-around-project": (
-        (
-            "--perfgate: pytest takes {root:quote} for the project, and would not read the "
-            "[tool.perfgate] of {project:quote}"
-        ),
-        "",
-        (
-            "Put a [tool.pytest.ini_options] next to it, so that pytest, and perfgate's commands, "
-            "find the project there."
+            "Start it in the project, or name that with --rootdir; join each option and its value: "
+            "--perfgate-json=FILE"
         ),
     ),
     "workloads-folder-missing": (
@@ -91,30 +66,22 @@ TEXT: Final[Rows] = {
             "project elsewhere, give its folder a configuration of pytest's own."
         ),
     ),
-    "niceness-changed": (
-        (
-            "--perfgate: loading a conftest or a workload's file changed the niceness of this "
-            "process from {before} to {now}, and the runs of both sides would inherit it"
-        ),
-        "",
-        "Change it within the workload's function.",
-    ),
     # Files that are written
     "output-unwritable": (
-        "{option}: {file:quote} cannot be written ({reason})",
+        "{option}: {file:quote} cannot be written",
         "",
         "Give it a file in a folder that can be written to.",
     ),
-    "output-refused": (
-        "{file:quote}: the verdicts cannot be written there ({reason})",
+    "file-unwritten": (
+        "{file:quote}: it cannot be written ({reason})",
         "",
-        "Give {option} a file that can be written.",
+        "Give a file that can be written.",
     ),
     # Collection
     "workload-name-twice": (
         "{workload}: {sources:list} have a workload of this name",
         "Baselines are kept by name, so it must be unique",
-        "Rename all but one.",
+        "Rename all but one; where a file imports another's, import the module.",
     ),
     "workload-left": (
         (
@@ -123,11 +90,6 @@ TEXT: Final[Rows] = {
         ),
         "",
         'Put what it runs under if __name__ == "__main__":, or keep it in another folder.',
-    ),
-    "workload-decorated": (
-        "{source:quote}: @workload on {workload}: a decorator above it has made a {type} of it",
-        _NOT_MEASURED,
-        "Leave that decorator out, or put it on what the workload calls.",
     ),
     "workload-id-secret": (
         "{source:quote}: @workload on {workload}: its name holds a secret: {name}",

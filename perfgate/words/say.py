@@ -51,8 +51,8 @@ class Coded(Protocol):
 
 
 def fact(said: Coded) -> str:
-    """Word what is so, without a full stop."""
-    return filled(TEXT[said.code].fact, said.fields)
+    """Word what is so, without a full stop; of what is not known here, its code."""
+    return _part(said, 0, unknown=said.code)
 
 
 def predicate(said: Coded) -> str:
@@ -63,12 +63,20 @@ def predicate(said: Coded) -> str:
 
 def expectation(said: Coded) -> str:
     """Word what was expected instead, without a full stop; empty where the fact says it all."""
-    return filled(TEXT[said.code].expectation, said.fields)
+    return _part(said, 1)
 
 
 def next_step(said: Coded) -> str:
     """Word what to do about it; empty where there is nothing to do."""
-    return filled(TEXT[said.code].next_step, said.fields)
+    return _part(said, 2)
+
+
+def _part(said: Coded, number: int, *, unknown: str = "") -> str:
+    """Word one part, also of a note that another perfgate wrote, or somebody forged."""
+    try:
+        return filled(TEXT[said.code][number], said.fields)
+    except (LookupError, TypeError, ValueError, AttributeError):
+        return unknown
 
 
 def sentences(said: Coded) -> str:
@@ -89,17 +97,6 @@ def in_one_line(said: Coded) -> str:
     """Word all parts on one line; of a bare fact without a full stop."""
     is_bare = not (expectation(said) or next_step(said))
     return " ".join((fact(said) if is_bare else message(said)).split())
-
-
-def is_sayable(said: Coded) -> bool:
-    """Whether its code is known, with the fields of its text: of what another perfgate wrote, or
-    somebody forged."""
-    try:
-        for text in TEXT[said.code]:
-            filled(text, said.fields)
-    except (LookupError, TypeError, ValueError, AttributeError):
-        return False
-    return True
 
 
 def filled(text: str, fields: Mapping[str, object]) -> str:

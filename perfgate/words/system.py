@@ -9,18 +9,16 @@ from perfgate.words.text import Rows
 _ASKED: Final = "perfgate asks git which code it measures"
 
 TEXT: Final[Rows] = {
-    "git-missing": ("{root:quote}: there is no git on the PATH", _ASKED, "Install git."),
-    "git-folder-missing": (
-        "{root:quote}: there is no such folder",
-        "",
-        "Run perfgate inside the project.",
-    ),
     "git-timed-out": (
         "{root:quote}: git {verb} took longer than {limit_s:s}",
         _ASKED,
         "See what it waits for: git -C {root:sh} {verb}",
     ),
-    "git-not-started": ("{root:quote}: git could not be started ({why})", _ASKED, "Install git."),
+    "git-not-started": (
+        "{root:quote}: git could not be started ({why})",
+        _ASKED,
+        "Install git, and run perfgate inside the project.",
+    ),
     "git-failed": (
         "{root:quote}: git {verb} failed: {why:quote}",
         _ASKED,

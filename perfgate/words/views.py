@@ -32,11 +32,6 @@ _SIDES: Final[Rows] = {
     "side-next-to-it": "{commit}, run next to it",
     "side-other-commit": "another commit, run next to it",
     "side-blessed-since": "{path:quote}, blessed {at} UTC, after b was measured",
-    "trace-unwritten": (
-        "{file}: the trace cannot be written there ({reason})",
-        "",
-        "Give it a file that can be written.",
-    ),
     "result-without-runs": (
         "{workload}: the result in {folder:quote} has no run: {outcome}, {why}",
         "What is compared was measured",
@@ -57,9 +52,6 @@ _SIDES: Final[Rows] = {
     "rules-blind": "the capture of b lacks {kinds:list}",
     "rules-alone": "a has no capture at hand",
     "rules-no-nsys": "no nsys is here; perfgate doctor says where it is looked for",
-    "rules-graphs-unlike": "not compared: CUDA graphs were traced in different ways",
-    "rules-recorded-unlike": "not compared: {sides:list}",
-    "capture-lacks": "{side} lacks {kinds:list}",
 }
 
 _KERNELS: Final[Rows] = {

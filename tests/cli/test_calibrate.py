@@ -21,7 +21,7 @@ from perfgate.model.baseline import Baseline, Result, code_digest, code_files
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
-from perfgate.system.gate_process import gate_command
+from perfgate.system.process import gate_command
 
 STEPS = (12.34, 12.31, 12.36, 12.33, 12.35)
 Process = list[Sequence[str]]

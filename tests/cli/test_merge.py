@@ -218,9 +218,6 @@ def test_without_the_pages_data_the_page_is_made_of_the_document_and_says_so(
         (["--json=workloads"], "output-unwritable"),
         (["--html="], "output-unwritable"),
         (["--junit=pyproject.toml/x"], "output-unwritable"),
-        (["--json=" + "x" * 300], "output-unwritable"),
-        (["--json=/proc/x.json"], "output-unwritable"),
-        (["--json=all.json", "--markdown=/proc/x/y.md"], "output-unwritable"),
         (["--expect=0"], None),
     ],
 )
@@ -248,11 +245,9 @@ def test_a_file_that_cannot_be_written_shuts_the_merged_gate_in_all_others(
 
     (three.root / full).symlink_to("/dev/full")
     seen = three.perfgate("merge", "gates", *OUTPUTS, columns=200)
-    flag = next(option.partition("=")[0] for option in OUTPUTS if option.endswith(f"={full}"))
     last = seen.out.splitlines()[-1]
-    assert (seen.status, "output-refused" in seen.codes) == (1, True)
+    assert (seen.status, "file-unwritten" in seen.codes) == (1, True)
     assert full in last
-    assert flag in last
     for name in ("all.html", "page.json", "all.json", "all.xml"):
         assert name == full or f"{full}: " in (three.root / name).read_text("utf-8"), name
 

@@ -26,7 +26,7 @@ def test_a_page_is_written_of_the_newest_kept_results(here: Project) -> None:
     [
         (["out.html", "other"], "result-unknown", 20),
         (["lop.html", "lop"], "result-misspelt", 20),
-        (["nowhere/out.html"], "page-unwritten", 23),
+        (["pyproject.toml/out.html"], "file-unwritten", 23),
         (["loop"], "out-odd", 2),
         (["workloads/loops.py"], "out-odd", 2),
     ],

@@ -43,7 +43,7 @@ def test_of_kept_results_without_captures_it_is_empty_and_of_none_it_is_refused(
     here.keep(records.result(of=here.declared()))
     assert here.perfgate("trace", "out.json", "loop").status == 0
     assert events(here.root / "out.json") == []
-    assert here.perfgate("trace", "nowhere/out.json").status == 23
+    assert here.perfgate("trace", "pyproject.toml/out.json").status == 23
 
 
 @pytest.mark.parametrize(

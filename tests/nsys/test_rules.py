@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from perfgate.model.errors import CaptureUnreadable
-from perfgate.model.reports import Findings, RuleName
+from perfgate.model.reports import Finding, RuleName
 from perfgate.profilers.nsys import reports as nsys_reports
 from perfgate.profilers.nsys.reports import parse_rule, run_rules
 from perfgate.profilers.nsys.tool import NsysTool
@@ -19,10 +19,6 @@ from perfgate.profilers.nsys.tool import NsysTool
 pytestmark = pytest.mark.nsys
 
 RECORDED = Path(__file__).parents[1] / "golden" / "data"
-NO_MEMSETS = (
-    "could not be analyzed because it does not contain the required CUDA data. Does the "
-    "application use CUDA memset APIs?"
-)
 
 
 @pytest.fixture(scope="module")
@@ -30,9 +26,10 @@ def mlp(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return unpacked("mlp-h200-nsys2024.2.3", tmp_path_factory.mktemp("mlp"))
 
 
-@pytest.fixture(scope="module")
-def found(nsys_tool: NsysTool, mlp: Path) -> Findings:
-    return run_rules(nsys_tool, mlp, mlp.parent / "rules")
+def asked(nsys: NsysTool, capture: Path, folder: Path) -> dict[RuleName, tuple[Finding, ...]]:
+    """What each rule finds."""
+    found = run_rules(nsys, capture, folder)
+    return {rule: tuple(one for one in found if one.rule is rule) for rule in RuleName}
 
 
 def unpacked(name: str, folder: Path) -> Path:
@@ -45,72 +42,35 @@ def recorded(name: str, rule: RuleName) -> bytes:
     return (RECORDED / "rules" / name / f"{rule}.csv").read_bytes()
 
 
-def test_the_rules_find_what_was_recorded(found: Findings) -> None:
-    for rule in (
-        RuleName.CUDA_MEMCPY_ASYNC,
-        RuleName.CUDA_API_SYNC,
-        RuleName.GPU_GAPS,
-        RuleName.GPU_TIME_UTIL,
-    ):
-        expected = parse_rule(recorded("mlp-2024.2.3", rule).decode(), rule=rule, source="recorded")
-        assert found.rows[rule] == expected
-    assert (found.skipped, found.cut) == ({}, {})
+def test_the_rules_find_what_was_recorded(nsys_tool: NsysTool, mlp: Path, tmp_path: Path) -> None:
+    found = asked(nsys_tool, mlp, tmp_path)
+    assert found[RuleName.CUDA_MEMCPY_SYNC] == found[RuleName.CUDA_MEMSET_SYNC] == ()
+    for rule in (RuleName.CUDA_MEMCPY_ASYNC, RuleName.CUDA_API_SYNC):
+        text = recorded("mlp-2024.2.3", rule).decode()
+        assert found[rule] == parse_rule(text, rule=rule, source="recorded")
+    # Only the CSVs of rules that found something stay.
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["cuda_api_sync.csv", "cuda_memcpy_async.csv"]
 
 
-def test_a_rule_that_finds_nothing_is_empty_and_not_skipped(found: Findings) -> None:
-    assert found.rows[RuleName.CUDA_MEMCPY_SYNC] == ()
-    assert found.rows[RuleName.CUDA_MEMSET_SYNC] == ()
-
-
-def test_only_the_csvs_of_rules_that_found_something_stay(found: Findings, mlp: Path) -> None:
-    assert sorted(path.name for path in (mlp.parent / "rules").iterdir()) == [
-        "cuda_api_sync.csv",
-        "cuda_memcpy_async.csv",
-        "gpu_gaps.csv",
-        "gpu_time_util.csv",
-    ]
-
-
-def test_a_rule_without_its_data_is_skipped_with_nsyss_reason_and_not_its_neighbour(
+def test_a_rule_without_its_data_finds_nothing_and_its_neighbours_what_there_is(
     nsys_tool: NsysTool, tmp_path: Path
 ) -> None:
-    # The two rules before it find nothing, so that nsys prints all three on one line.
-    found = run_rules(
-        nsys_tool, unpacked("driver-only-h200-nsys2025.3", tmp_path), tmp_path / "rules"
-    )
-    assert found.skipped == {RuleName.CUDA_MEMSET_SYNC: NO_MEMSETS}
-    assert (
-        found.rows[RuleName.CUDA_MEMCPY_ASYNC] == ()
-    )  # its pageable copies go through the driver API
-    assert found.rows[RuleName.CUDA_MEMCPY_SYNC] == ()
-    assert len(found.rows[RuleName.GPU_GAPS]) == 23
-
-
-def test_short_gaps_are_left_out_if_asked(nsys_tool: NsysTool, mlp: Path, tmp_path: Path) -> None:
-    found = run_rules(nsys_tool, mlp, tmp_path, gap_ms=1)
-    assert len(found.rows[RuleName.GPU_GAPS]) == 19
-    assert min(row.duration_ns for row in found.rows[RuleName.GPU_GAPS]) == 2_092_647
+    # The two rules before the one that is skipped find nothing: nsys prints all three on one line.
+    capture = unpacked("driver-only-h200-nsys2025.3", tmp_path)
+    found = asked(nsys_tool, capture, tmp_path / "rules")
+    # Pageable copies that go through the driver API are not found.
+    assert {rule: rows for rule, rows in found.items() if rows} == {}
 
 
 def test_of_many_findings_the_longest_are_read(
-    nsys_tool: NsysTool, found: Findings, mlp: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(nsys_reports, "MOST_ROWS", 10)
-    few = run_rules(nsys_tool, mlp, tmp_path)
-    cut = (RuleName.CUDA_MEMCPY_ASYNC, RuleName.CUDA_API_SYNC, RuleName.GPU_GAPS)
-    assert few.cut == dict.fromkeys(cut, 10)
-    for rule in cut:
-        assert few.rows[rule] == found.rows[rule][:10]
-    assert few.rows[RuleName.GPU_TIME_UTIL] == found.rows[RuleName.GPU_TIME_UTIL]
-
-
-def test_a_rule_with_just_as_many_findings_as_are_read_is_not_cut(
     nsys_tool: NsysTool, mlp: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nsys_reports, "MOST_ROWS", 20)
-    found = run_rules(nsys_tool, mlp, tmp_path)
-    assert len(found.rows[RuleName.CUDA_MEMCPY_ASYNC]) == 20
-    assert set(found.cut) == {RuleName.CUDA_API_SYNC, RuleName.GPU_GAPS}
+    found = asked(nsys_tool, mlp, tmp_path / "all")
+    monkeypatch.setattr(nsys_reports, "MOST_ROWS", 10)
+    few = asked(nsys_tool, mlp, tmp_path / "few")
+    for rule in (RuleName.CUDA_MEMCPY_ASYNC, RuleName.CUDA_API_SYNC):
+        assert few[rule] == found[rule][:10]
 
 
 def test_paths_that_nsys_would_misread_are_read_as_they_are(
@@ -120,11 +80,8 @@ def test_paths_that_nsys_would_misread_are_read_as_they_are(
     odd.mkdir()
     capture = odd / "a capture.sqlite"
     capture.write_bytes(mlp.read_bytes())
-    found = run_rules(nsys_tool, capture, odd / "Processing [x")
-    assert (len(found.rows[RuleName.CUDA_API_SYNC]), found.rows[RuleName.CUDA_MEMCPY_SYNC]) == (
-        21,
-        (),
-    )
+    found = asked(nsys_tool, capture, odd / "Processing [x")
+    assert [len(rows) for rows in found.values()] == [20, 0, 0, 21]
     assert sorted(path.name for path in odd.iterdir()) == ["Processing [x", "a capture.sqlite"]
 
 
@@ -141,13 +98,11 @@ def test_a_capture_that_a_rule_breaks_down_on_is_an_error(
     assert "runtime.nameId" in str(caught.value.fields["said"])
 
 
-def test_an_export_without_any_data_is_skipped_by_every_rule(
+def test_in_an_export_without_any_data_no_rule_finds_anything(
     nsys_tool: NsysTool, tmp_path: Path
 ) -> None:
     bare = tmp_path / "bare.sqlite"
     with closing(sqlite3.connect(bare)) as database, database:
         database.execute("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT)")
-    found = run_rules(nsys_tool, bare, tmp_path / "rules")
-    assert found.rows == {}
-    assert all("does not contain the required" in reason for reason in found.skipped.values())
+    assert run_rules(nsys_tool, bare, tmp_path / "rules") == ()
     assert list(tmp_path.joinpath("rules").iterdir()) == []

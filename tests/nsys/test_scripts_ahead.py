@@ -190,7 +190,7 @@ ahead: 3
 """
 ON_A_GPU = """
 from perfgate.execute import fresh
-from perfgate.execute.room import how_to_run
+from perfgate.execute.plan import how_to_run
 from perfgate.model.machine import Gpu, Machine
 
 machine = Machine(gpus=(Gpu(name="NVIDIA H200", uuid="GPU-0"),))

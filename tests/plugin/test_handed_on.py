@@ -4,7 +4,6 @@ pytest's own do not."""
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -207,49 +206,23 @@ def test_what_a_conftest_sets_is_not_handed_on_for_another_commit_has_its_own(
     assert "GIT_INDEX_FILE" not in handed
 
 
-@dataclass
-class FakePriority:
-    """The process's niceness, which only root may take back."""
-
-    is_root: bool
-    now: int = 0
-
-    def get(self, which: int, who: int) -> int:
-        assert (which, who) == (os.PRIO_PROCESS, 0)
-        return self.now
-
-    def set(self, which: int, who: int, niceness: int) -> None:
-        assert (which, who) == (os.PRIO_PROCESS, 0)
-        if niceness < self.now and not self.is_root:
-            raise PermissionError
-        self.now = niceness
-
-
-@pytest.mark.parametrize("is_root", [True, False])
-def test_what_loading_a_workload_does_to_the_process_is_undone_for_the_runs_of_another_commit(
-    project: Project, is_root: bool
+def test_what_loading_a_workload_does_to_the_cores_is_undone_for_the_runs_of_another_commit(
+    project: Project,
 ) -> None:
     project.gpus()
-    priority, cores = FakePriority(is_root), os.sched_getaffinity(0)
-    seen: list[tuple[set[int], int]] = []
+    cores = os.sched_getaffinity(0)
+    seen: list[set[int]] = []
 
     def noting() -> Run:
-        seen.append((os.sched_getaffinity(0), priority.now))
+        seen.append(os.sched_getaffinity(0))
         return records.run()
 
     project.measures(noting)
-    project.patch.setattr(os, "getpriority", priority.get)
-    project.patch.setattr(os, "setpriority", priority.set)
-    theirs = (
-        "import os\nos.sched_setaffinity(0, {max(os.sched_getaffinity(0))})\n"
-        "os.setpriority(0, 0, 5)\n"
-    )
+    theirs = "import os\nos.sched_setaffinity(0, {max(os.sched_getaffinity(0))})\n"
     project.workload(theirs + LOOP)
     project.write("conftest.py", CONFTEST)
     try:
-        found = project.gate("--perfgate-runs=1")
+        project.gate("--perfgate-runs=1")
     finally:
         os.sched_setaffinity(0, cores)
-    assert found.status != 0
-    assert seen == ([(cores, 0)] if is_root else [])
-    assert ("niceness-changed" in found.codes) == (not is_root)
+    assert seen == [cores]

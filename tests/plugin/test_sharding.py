@@ -118,12 +118,6 @@ def test_a_file_that_skips_itself_is_missed_by_the_shard_that_it_skipped_itself_
     assert (seen.status, "orphan-perhaps-skipped" in seen.codes) == (1, True)
 
 
-def test_a_baseline_is_missed_unless_what_was_typed_leaves_it_out(five: Project) -> None:
-    five.bless(five.baseline("gone"))
-    assert five.gate("--perfgate-shard=1/2", "-k", "not alpha").status == 1
-    assert five.gate("--perfgate-shard=1/2", "-k", "not gone").status == 0
-
-
 def test_a_workload_that_a_hook_drops_is_missed_by_its_own_shard(five: Project) -> None:
     five.write(
         "conftest.py",

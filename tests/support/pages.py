@@ -235,11 +235,7 @@ def whole(
         advice=(
             Advice(
                 topic=Topic.PAGEABLE,
-                what=note(
-                    "quoted-advice",
-                    evidence=("2 pageable copies a step"),
-                    usually="Pinned memory helps",
-                ),
+                what=quoted("2 pageable copies a step"),
             ),
         ),
         rank_notes=(quoted("rank 1 is the slowest, 3.1 % over the others"),),

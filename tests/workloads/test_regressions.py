@@ -224,11 +224,6 @@ def test_a_regression_that_is_nothing_without_cuda_skips_its_loop_and_no_other(
     play("ddp", regression)
 
 
-def test_the_table_says_which_regressions_need_cuda(loaded: ModuleType) -> None:
-    found = [name for name, regression in loaded.REGRESSIONS.items() if regression.needs_cuda]
-    assert found == ON_GPU_ONLY
-
-
 @pytest.mark.parametrize("regression", [name for name in LOOP_OF if name not in ON_GPU_ONLY])
 def test_a_loop_stays_clean_with_the_regression_of_another(
     operations: Callable[..., Counter[str]], regression: str
@@ -299,51 +294,12 @@ def test_host_augmentation_flips_and_normalises_in_the_loader(
     assert clean["aten.convolution.default"] == slipped["aten.convolution.default"]
 
 
-def test_host_augmentation_makes_a_batch_four_times_as_large(
-    loaded: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def image_bytes(regression: str) -> int:
-        monkeypatch.setattr(loaded, "REGRESSION", regression)
-        images, _ = loaded.Images(batches=1, size=4, side=8)[0]
-        return int(images.numel() * images.element_size())
-
-    assert image_bytes("none") == 4 * 3 * 8 * 8
-    assert image_bytes("host_augmentation") == 4 * image_bytes("none")
-
-
-def test_a_batch_is_the_same_in_every_run(loaded: ModuleType) -> None:
-    import torch
-
-    first, again, other = (loaded.Images(batches=9, size=4, side=8)[index] for index in (3, 3, 4))
-    assert all(map(torch.equal, first, again))
-    assert not torch.equal(first[0], other[0])
-
-
 def test_a_product_in_float32_saves_casts_so_that_no_count_hides_its_time(
     operations: Callable[..., Counter[str]],
 ) -> None:
     clean, slipped = operations("mixed"), operations("mixed", "fp32_matmul")
     assert clean - slipped == {"aten._to_copy.default": 2}
     assert slipped - clean == {}
-
-
-def test_only_the_planted_product_is_in_float32(
-    play: Callable[..., Turns], monkeypatch: pytest.MonkeyPatch, loaded: ModuleType
-) -> None:
-    import torch
-
-    dtypes: list[torch.dtype] = []
-    linear = loaded.functional.linear
-
-    def noted(inputs: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-        outputs: torch.Tensor = linear(inputs, weight)
-        dtypes.append(outputs.dtype)
-        return outputs
-
-    monkeypatch.setattr(loaded.functional, "linear", noted)
-    play("mixed")
-    play("mixed", "fp32_matmul")
-    assert dtypes == [torch.bfloat16] * TURNS + [torch.float32] * TURNS
 
 
 def test_broken_channels_last_copies_in_each_block(operations: Callable[..., Counter[str]]) -> None:
@@ -362,13 +318,6 @@ def test_another_shape_each_step_is_compiled_up_to_the_limit(play: Callable[...,
     assert play("compiled", "recompiles", look=graphs).seen == [
         min(turn + 1, limit) for turn in range(TURNS)
     ]
-
-
-def test_rows_last_for_all_steps_where_each_has_another_number(loaded: ModuleType) -> None:
-    declared = declaration_of(loaded.compiled)
-    assert declared is not None
-    assert declared.steps is not None
-    assert loaded.FEWER_ROWS * (declared.warmup + declared.steps) < 1 << 8
 
 
 def test_a_graph_break_makes_two_graphs_of_one(play: Callable[..., Turns]) -> None:
@@ -415,23 +364,10 @@ def with_regressions(project: Project, loaded: ModuleType) -> Project:
     return project
 
 
-def test_a_plain_gate_leaves_the_regressions_out(with_regressions: Project) -> None:
-    seen = with_regressions.gate("--collect-only", "-q")
-    assert "workloads/others.py::loop" in seen.out
-    assert "regressions.py" not in seen.out
-
-
 def test_a_gate_with_a_regression_chosen_takes_them_in(with_regressions: Project) -> None:
     with_regressions.patch.setenv("REGRESSION", "none")
     seen = with_regressions.gate("--collect-only", "-q")
     assert [loop for loop in LOOPS if f"workloads/regressions.py::{loop}" in seen.out] == LOOPS
-
-
-def test_a_gate_with_an_unknown_regression_says_which_there_are(with_regressions: Project) -> None:
-    with_regressions.patch.setenv("REGRESSION", "itme")
-    seen = with_regressions.gate("--collect-only", "-q")
-    assert seen.status == 2
-    assert f"REGRESSION is 'itme', expected one of: {', '.join(['none', *LOOP_OF])}." in seen.out
 
 
 def gated(project: Project, *nodes: str) -> dict[str, Any]:

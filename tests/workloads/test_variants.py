@@ -3,7 +3,6 @@ train alike."""
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -72,13 +71,6 @@ def test_named_variants_are_collected_once_and_in_the_order_of_the_series(load: 
     assert collected(load, "resnet18_input", "pinned,serial,pinned") == ("serial", "pinned")
 
 
-@pytest.mark.parametrize("name", VARIANTS)
-def test_spaces_around_variants_are_no_part_of_their_names(load: Load, name: str) -> None:
-    first, second = VARIANTS[name][:2]
-    assert collected(load, name, f" {second}, {first} ,") == (first, second)
-    assert collected(load, name, " ") == (DEFAULTS[name],)
-
-
 def test_a_wrong_regression_of_the_small_loops_is_refused_with_the_right_ones(
     load: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,83 +129,6 @@ def test_all_variants_of_a_series_do_the_same_training(
         # Losses of different batches differ by some per cent.
         assert losses == pytest.approx(expected, rel=5e-3 if rounded else 1e-3), variant
         assert not rounded or losses != expected, variant
-
-
-def test_statistics_that_are_fetched_and_those_on_the_device_add_up_alike(load: Load) -> None:
-    module = load("resnet50_cifar")
-    sums = [module.FetchedStats(), module.DeviceStats()]
-    for running in sums:
-        for loss, hits in ((2.5, 3), (1.25, 4)):
-            running.add(
-                torch.tensor(loss, device=module.DEVICE), torch.tensor(hits, device=module.DEVICE)
-            )
-    assert [(float(running.loss), float(running.hits)) for running in sums] == [
-        (3.75, 7),
-        (3.75, 7),
-    ]
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # inductor uses what torch deprecates
-def test_inductor_knows_the_options_of_the_search_and_of_the_exhaustive_one(load: Load) -> None:
-    module = load("resnet50_cifar")
-    options, mode = module.EXHAUSTIVE, torch._inductor.list_mode_options("max-autotune")
-    assert mode.items() <= options.items()
-    # Of max_autotune only what it says of products, and no descent.
-    assert {name for name, on in mode.items() if on} - set(module.AUTOTUNED) == {
-        "max_autotune",
-        "coordinate_descent_tuning",
-    }
-    assert {name: module.AUTOTUNED[name] for name in set(module.AUTOTUNED) - set(mode)} == {
-        "max_autotune_gemm": True,
-        "max_autotune_conv_backends": "ATEN",
-        "benchmark_epilogue_fusion": False,
-    }
-    torch.compile(torch.nn.Identity(), options=module.AUTOTUNED)
-    torch.compile(torch.nn.Identity(), options=module.STEADY)
-    torch.compile(torch.nn.Identity(), options=options)
-    with pytest.raises(RuntimeError, match="Unexpected optimization option no_such_option"):
-        torch.compile(torch.nn.Identity(), options={"no_such_option": True})
-
-
-def test_kernels_on_trial_are_built_with_the_ptxas_of_torch_unless_another_is_asked_for(
-    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one_ptxas = load("resnet50_cifar").one_ptxas
-    monkeypatch.setattr(torch, "__file__", str(tmp_path / "__init__.py"))
-    monkeypatch.setenv("TRITON_PTXAS_PATH", "of the caller")
-    monkeypatch.delenv("TRITON_PTXAS_PATH")
-    one_ptxas()
-    assert "TRITON_PTXAS_PATH" not in os.environ
-
-    ptxas = tmp_path / "bin" / "ptxas"
-    ptxas.parent.mkdir()
-    ptxas.touch()
-    one_ptxas()
-    assert os.environ["TRITON_PTXAS_PATH"] == str(ptxas)
-
-    monkeypatch.setenv("TRITON_PTXAS_PATH", "of the caller")
-    one_ptxas()
-    assert os.environ["TRITON_PTXAS_PATH"] == "of the caller"
-
-
-@pytest.mark.parametrize("asked", [None, "of the caller"])
-def test_graphs_for_float16_are_kept_apart_from_those_for_bfloat16(
-    load: Load, asked: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = getattr(torch.compiler, "config", None)
-    if settings is None or not hasattr(settings, "cache_key_tag"):
-        pytest.skip(f"torch {torch.__version__} has no tag for its caches' keys")
-    if asked is not None:
-        monkeypatch.setenv("TORCH_COMPILE_CACHE_KEY_TAG", asked)
-    keep_apart = load("resnet50_cifar").keep_apart
-    tags = {}
-    with settings.patch(cache_key_tag=asked or ""):
-        for variant in VARIANTS["resnet50_cifar"]:
-            keep_apart(variant)
-            tags[variant] = settings.cache_key_tag
-
-    assert tags.pop("grad_scaler") == f"{asked or ''}float16"
-    assert set(tags.values()) == {asked or ""}
 
 
 @pytest.mark.parametrize(
@@ -289,13 +204,3 @@ def test_arguments_that_the_ranks_cannot_follow_are_refused(
         load("scripts/resnet50_ddp").read_arguments(arguments.split(), world=2)
     assert left.value.code == 2
     assert capsys.readouterr().err.splitlines()[-1].endswith(f"error: {message}")
-
-
-def test_arguments_that_the_data_loading_cannot_follow_are_refused(
-    load: Load, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as left:
-        load("scripts/data_load").main(["--batches=0"])
-    assert left.value.code == 2
-    expected = "error: --batches must be at least 1, and --workers at least 0."
-    assert capsys.readouterr().err.splitlines()[-1].endswith(expected)

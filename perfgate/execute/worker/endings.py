@@ -25,19 +25,6 @@ class StepsMisused(StepsEnded):
     ending = Ending.WRONG_STEPS
 
 
-class StepsStrayed(StepsMisused, TypeError):
-    """The steps are in another process, or on their way there.
-
-    It says the same whatever carried it here: torch makes it anew with the traceback of a
-    DataLoader's worker before its text. A TypeError as well, for that is what code expects that
-    asks of anything whether it can be pickled.
-    """
-
-    def __init__(self, *_carried: object) -> None:
-        """Leave out what is said besides."""
-        super().__init__("steps-strayed")
-
-
 class Unmarked(StepsEnded):
     """No NVTX range of this process can reach the profiler."""
 

@@ -3,58 +3,21 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
-from typing import Protocol
 
 from perfgate.execute.worker.endings import Unmarked
 
 
-class Marker(Protocol):
-    """Draws NVTX ranges on the calling thread."""
+@dataclass(frozen=True)
+class Marker:
+    """Opens and closes NVTX ranges on the calling thread."""
 
     name: str
-
-    def push(self, message: str) -> None:
-        """Open a range."""
-
-    def pop(self) -> None:
-        """Close the innermost range."""
-
-
-class TorchMarker:
-    """Ranges through `torch.cuda.nvtx`, which every nsys hears."""
-
-    name = "torch.cuda.nvtx"
-
-    def __init__(self, torch: ModuleType) -> None:
-        self._nvtx = torch.cuda.nvtx
-
-    def push(self, message: str) -> None:
-        """Open a range."""
-        self._nvtx.range_push(message)
-
-    def pop(self) -> None:
-        """Close the innermost range."""
-        self._nvtx.range_pop()
-
-
-class PackageMarker:
-    """Ranges through the nvtx package, for processes without a CUDA build of torch."""
-
-    name = "nvtx"
-
-    def __init__(self, nvtx: ModuleType) -> None:
-        self._nvtx = nvtx
-
-    def push(self, message: str) -> None:
-        """Open a range."""
-        self._nvtx.push_range(message)
-
-    def pop(self) -> None:
-        """Close the innermost range."""
-        self._nvtx.pop_range()
+    push: Callable[[str], object]
+    pop: Callable[[], object]
 
 
 def choose_marker(*, torch: ModuleType | None, nvtx: ModuleType | None, profiled: bool) -> Marker:
@@ -67,12 +30,13 @@ def choose_marker(*, torch: ModuleType | None, nvtx: ModuleType | None, profiled
             nothing.
     """
     if torch is not None and torch.cuda.is_available():
-        return TorchMarker(torch)
+        by_torch = torch.cuda.nvtx  # every nsys hears it
+        return Marker("torch.cuda.nvtx", by_torch.range_push, by_torch.range_pop)
     if nvtx is None:
         raise Unmarked("no-nvtx")
     if profiled and type(nvtx.get_domain(None)).__name__ == "DummyDomain":
         raise Unmarked("nvtx-unheard", version=nvtx_version())
-    return PackageMarker(nvtx)
+    return Marker("nvtx", nvtx.push_range, nvtx.pop_range)
 
 
 def nvtx_version() -> str | None:

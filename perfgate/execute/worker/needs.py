@@ -6,12 +6,12 @@ import gc
 import os
 import resource
 import sys
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Final
 
+from perfgate.execute.worker.busy import family
 from perfgate.model.order import Needs
 
 CONTEXT_BYTES: Final = 1 << 30
@@ -26,17 +26,8 @@ def needs_of(torch: ModuleType | None, *, has_gpu: bool, cores: float | None) ->
         on_gpu = CONTEXT_BYTES + max(map(torch.cuda.max_memory_reserved, devices))
     usage = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     own, ended = (1024 * one.ru_maxrss for one in usage)
-    host_bytes = own + max(ended, sum(map(_taken_by, _descendants(os.getpid()))))
+    host_bytes = own + max(ended, sum(map(_taken_by, family() - {os.getpid()})))
     return Needs(host_bytes=host_bytes, gpu_bytes=on_gpu, tunes=_tunes(torch), cores=cores)
-
-
-def _descendants(pid: int) -> Iterator[int]:
-    """The processes that a process has started, theirs included: a loader's workers live on."""
-    for listed in Path(f"/proc/{pid}/task").glob("*/children"):
-        with suppress(OSError):
-            for child in map(int, listed.read_text(encoding="ascii").split()):
-                yield child
-                yield from _descendants(child)
 
 
 def _taken_by(pid: int) -> int:

@@ -5,18 +5,17 @@ from __future__ import annotations
 
 import contextlib
 import math
-import mmap
 import os
 import sys
 import time
 import weakref
 from collections.abc import Callable, Generator, Iterator
 from types import ModuleType
-from typing import Final, NoReturn, Self
+from typing import Final, Self
 
 from perfgate.execute.worker.busy import Busy
 from perfgate.execute.worker.capturing import CaptureRange, choose_capture, start_cuda
-from perfgate.execute.worker.endings import Abandoned, StepsMisused, StepsStrayed
+from perfgate.execute.worker.endings import Abandoned, StepsMisused
 from perfgate.execute.worker.handover import Handover
 from perfgate.execute.worker.marking import Marker, choose_marker, import_nvtx
 from perfgate.execute.worker.needs import needs_of
@@ -99,8 +98,6 @@ class MeasuredSteps:
         self._find_torch = find_torch or (lambda: sys.modules.get("torch"))
         self._find_nvtx = find_nvtx or import_nvtx
         self._pid = os.getpid()
-        # Shared with processes that the workload forks: one that iterates says so here.
-        self._strayed = mmap.mmap(-1, 1)
         self._started = False
         self._running: Callable[[], Generator[int] | None] = lambda: None
         self.turns = 0
@@ -128,12 +125,10 @@ class MeasuredSteps:
         """Start the loop.
 
         Raises:
-            StepsMisused: the loop was started before, or in a process that the workload forked
-            (StepsStrayed). Unmarked: no step can be marked; at the first turn. NotPinned: it may
-            not run on its one core; at a turn of the warm-up, or the first after it. Abandoned: the
-            other side of the A/B run is gone; at any turn.
+            StepsMisused: the loop was started before. Unmarked: no step can be marked; at the first
+            turn. NotPinned: it may not run on its one core; at a turn of the warm-up, or the first
+            after it. Abandoned: the other side of the A/B run is gone; at any turn.
         """
-        self._refuse_strayed()
         if self._started:
             raise StepsMisused("steps-twice", turns=self.turns, declared=self._declared)
         self._started = True
@@ -142,14 +137,6 @@ class MeasuredSteps:
         # capture at once.
         self._running = weakref.ref(loop)
         return loop
-
-    def __reduce__(self) -> NoReturn:
-        """Refuse to be pickled, which takes them to a process that was not forked.
-
-        Raises:
-            StepsStrayed: always.
-        """
-        raise StepsStrayed
 
     def __copy__(self) -> Self:
         """There is one loop, whatever holds it and is copied."""
@@ -193,11 +180,6 @@ class MeasuredSteps:
         for other in self._waits_for:
             other.leave()
 
-    def _refuse_strayed(self) -> None:
-        if not self.is_here:
-            self._strayed[0] = True
-            raise StepsStrayed
-
     @property
     def abandoned(self) -> Abandoned | None:
         """Why the other side of the A/B run, or the gate, is not to be waited for any more,
@@ -215,8 +197,6 @@ class MeasuredSteps:
         return [one for one in (self._handover, self._gate) if one is not None]
 
     def _loop(self) -> Generator[int]:
-        # An iterator that was made before a fork begins here.
-        self._refuse_strayed()
         try:
             torch = self._find_torch()
             marker = choose_marker(torch=torch, nvtx=self._find_nvtx(), profiled=self._profiled)
@@ -323,6 +303,4 @@ class MeasuredSteps:
                 warmup=self._warmup,
                 steps=self._steps or FEWEST_STEPS,
             )
-        if self._strayed[0]:
-            raise StepsStrayed
         raise StepsMisused("steps-none", declared=declared)

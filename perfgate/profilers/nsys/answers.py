@@ -29,7 +29,7 @@ from perfgate.profilers.nsys.output import PROGRESS
 from perfgate.profilers.nsys.tool import NsysTool
 from perfgate.profilers.seam import OnTick
 from perfgate.system.files import temporary_folder
-from perfgate.system.process import Finished, Listening, run_process
+from perfgate.system.process import Finished, Listening, ignore, run_process
 
 TIMEOUT_S: Final = 900.0
 
@@ -191,7 +191,7 @@ def run_quietly(
             timeout_s=timeout_s,
             listening=Listening(
                 on_line=lambda line: lines.append(line) if not PROGRESS.match(line) else None,
-                on_tick=on_tick,
+                on_tick=on_tick or ignore,
                 clean=Cleaner(tool.env).clean,
             ),
         )

@@ -43,28 +43,25 @@ COLUMNS: Final[Mapping[str, tuple[ColumnKind, str | None]]] = {
     "Range": (ColumnKind.LINES, "range"),
     "Operation": (ColumnKind.NAME, "operation"),
     "Name": (ColumnKind.NAME, "name"),
-    "Row#": (ColumnKind.ID, None),
-    "In-Use (%)": (ColumnKind.NUMBER, "in_use_percent"),
     "Duration (ns)": (ColumnKind.INTEGER, "duration_ns"),
     "Start (ns)": (ColumnKind.INTEGER, "start_ns"),
-    "Src Kind": (ColumnKind.WORDS, "source"),
-    "Dst Kind": (ColumnKind.WORDS, "target"),
-    "Memory Kind": (ColumnKind.WORDS, "target"),
+    "Src Kind": (ColumnKind.WORDS, None),
+    "Dst Kind": (ColumnKind.WORDS, None),
+    "Memory Kind": (ColumnKind.WORDS, None),
     "Bytes (B)": (ColumnKind.INTEGER, "bytes"),
     "PID": (ColumnKind.INTEGER, "pid"),
-    "TID": (ColumnKind.INTEGER, "tid"),
-    "Device ID": (ColumnKind.INTEGER, "device"),
+    "TID": (ColumnKind.INTEGER, None),
+    "Device ID": (ColumnKind.INTEGER, None),
     "Context ID": (ColumnKind.ID, None),
     "Green Context ID": (ColumnKind.ID, None),
     "Stream ID": (ColumnKind.ID, None),
-    "API Name": (ColumnKind.WORDS, "api"),
+    "API Name": (ColumnKind.WORDS, None),
 }
 """By heading: how the column looks, and the field it fills (None: read and left)."""
 
 _TIMES = "Total Time (ns),{},Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns)"
 _SUMMARY = f"Time (%),{_TIMES}".format("Instances")
-_GPU = "PID,Device ID,Context ID"
-_MEMORY = f"Bytes (B),{_GPU}"
+_MEMORY = "Bytes (B),PID,Device ID,Context ID"
 _OF_COPIES = f"Duration (ns),Start (ns),Src Kind,Dst Kind,{_MEMORY}"
 _OF_MEMSETS = f"Duration (ns),Start (ns),Memory Kind,{_MEMORY}"
 _BEFORE_2023_4 = "Stream ID,API Name"
@@ -83,8 +80,6 @@ HEADERS: Final[Mapping[ReportName | RuleName, tuple[str, ...]]] = {
         f"{_OF_MEMSETS},{_BEFORE_2023_4}",
     ),
     RuleName.CUDA_API_SYNC: ("Duration (ns),Start (ns),PID,TID,API Name",),
-    RuleName.GPU_GAPS: (f"Row#,Duration (ns),Start (ns),{_GPU}",),
-    RuleName.GPU_TIME_UTIL: (f"Row#,In-Use (%),Duration (ns),Start (ns),{_GPU}",),
 }
 """The first lines of their files: that of nsys 2023.4 and newer, then that of 2022.4."""
 
@@ -96,8 +91,6 @@ OLD_NAMES: Final[Mapping[ReportName | RuleName, str]] = {
     RuleName.CUDA_MEMCPY_SYNC: "cuda-sync-memcpy",
     RuleName.CUDA_MEMSET_SYNC: "cuda-sync-memset",
     RuleName.CUDA_API_SYNC: "cuda-sync-api",
-    RuleName.GPU_GAPS: "gpu-starv",
-    RuleName.GPU_TIME_UTIL: "gpu-low-util",
 }
 """What they are called in 2022.4. 2023.4 knows both names, 2024.2 only the new ones; when between
 they came is not known."""

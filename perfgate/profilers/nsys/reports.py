@@ -9,13 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from perfgate.model.errors import CaptureUnreadable, LayoutUnknown
-from perfgate.model.reports import (
-    Finding,
-    Findings,
-    ReportName,
-    Reports,
-    RuleName,
-)
+from perfgate.model.reports import Finding, ReportName, Reports, RuleName
 from perfgate.profilers.nsys.answers import answers
 from perfgate.profilers.nsys.command import called
 from perfgate.profilers.nsys.layouts import COLUMNS, HEADERS, OPERATIONS, ColumnKind
@@ -121,65 +115,23 @@ def _value(text: str, kind: ColumnKind) -> float | int | str | None:
     return text if kind is ColumnKind.WORDS else float(text)
 
 
-def rule_arguments(rule: RuleName, *, gap_ms: int) -> str:
-    """Return what a rule is asked for, as nsys takes it behind its name.
-
-    One row more than is read, so that a rule with exactly `MOST_ROWS` findings is not taken for one
-    that was cut. `gpu_time_util` is asked for all, 30 a process and device at most: its query
-    limits before it sorts (seen with 2024.2).
-    """
-    rows = f"rows={MOST_ROWS + 1}"
-    match rule:
-        case RuleName.GPU_GAPS:
-            return f"gap={gap_ms}:{rows}"
-        case RuleName.GPU_TIME_UTIL:
-            return "threshold=50:chunks=30:rows=-1"
-        case _:
-            return rows
-
-
-def run_rules(
-    tool: NsysTool,
-    sqlite: Path,
-    folder: Path,
-    *,
-    gap_ms: int = 0,
-) -> Findings:
+def run_rules(tool: NsysTool, sqlite: Path, folder: Path) -> tuple[Finding, ...]:
     """Let nsys apply its expert rules to a capture's export; the CSVs stay as `{rule}.csv`.
 
-    A rule that nsys skipped for want of data, or does not know, is in `Findings.skipped`. Of a rule
-    with more than `MOST_ROWS` findings the first are read. A million operations take nsys 2024.2
-    some 30 s.
-
-    Args:
-        tool: the nsys to ask.
-        sqlite: the export.
-        folder: where the CSVs stay; those of an earlier call are replaced or removed.
-        gap_ms: gaps of up to this many whole milliseconds are left out.
+    A rule that nsys skips for want of data, or does not know, finds nothing. Of one with more than
+    `MOST_ROWS` findings the longest are read. A million operations take nsys 2024.2 some 30 s.
 
     Raises:
         CaptureUnreadable: the export is none, or nsys failed on it.
         LayoutUnknown: a rule has columns or units that perfgate does not know.
         StoreFailed: `folder` cannot be written.
     """
-    found = answers(
-        tool,
-        {
-            rule: f"{called(rule, tool.version)}:{rule_arguments(rule, gap_ms=gap_ms)}"
-            for rule in RuleName
-        },
-        sqlite,
-        folder,
-    )
-    rows = {
-        rule: parse_rule(found[rule].text, rule=rule, source=f"{sqlite} {rule}")
+    asked = {rule: f"{called(rule, tool.version)}:rows={MOST_ROWS}" for rule in RuleName}
+    found = answers(tool, asked, sqlite, folder)
+    return tuple(
+        one
         for rule in RuleName
-        if not found[rule].skipped
-    }
-    return Findings(
-        rows={rule: its[:MOST_ROWS] for rule, its in rows.items()},
-        skipped={rule: why for rule in RuleName if (why := found[rule].skipped)},
-        cut={rule: MOST_ROWS for rule, its in rows.items() if len(its) > MOST_ROWS},
+        for one in parse_rule(found[rule].text, rule=rule, source=f"{sqlite} {rule}")
     )
 
 

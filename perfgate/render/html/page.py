@@ -20,12 +20,12 @@ from markupsafe import Markup
 
 from perfgate.model.metric import METRICS, Metric
 from perfgate.model.outcome import PASSING, WORST_FIRST
-from perfgate.model.pagedata import PageData, PageWorkload
+from perfgate.model.pagedata import PageData, small_enough
 from perfgate.model.settings import Settings
 from perfgate.render import verdict
 from perfgate.render.explanation import TITLES, shown_parts
 from perfgate.render.filling import environment
-from perfgate.render.gate import GateState, Judged, choice_text, counts_text, state_of
+from perfgate.render.gate import Judged, choice_text, counts_text, state_of
 from perfgate.render.html import workload
 from perfgate.render.records import machine_facts, moment
 from perfgate.render.samples import OF_RANGE
@@ -36,8 +36,8 @@ from perfgate.words.numbers import inflected, plural
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-MOST_BYTES: Final = 10_000_000
-"""Of a page; timelines are left out until it is smaller, those of passing workloads first."""
+MOST_BYTES: Final = 30_000_000
+"""Of a page's data; of so much it is some 9 MB, since what plots are drawn from is packed."""
 LONGEST: Final = 160
 """Characters of a name; of longer ones the middle is left out."""
 LONGEST_LINE: Final = 4000
@@ -90,52 +90,48 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}'"
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Section:
     """Where a workload stands on the page."""
 
     identity: str
     """What a link names after `#`."""
-    judged: Judged[PageWorkload]
+    judged: Judged
     plots: str
     """All plots but the timeline, packed; empty where there are none."""
     timeline: str
-    left_out: bool
-    """Whether the timeline has to go to keep the page small."""
 
 
-def page_html(data: PageData, *, most_bytes: int = MOST_BYTES) -> str:
+def page_html(data: PageData) -> str:
     """Return a gate as one HTML file that asks the network for nothing.
 
-    Timelines are left out until it is no larger than `most_bytes`, those of passing workloads
-    first, and the page says so. Everything else is in it, however large.
+    Of a large one timelines are left out, those of passing workloads first, and the page says so.
     """
+    data = small_enough(data, most_bytes=MOST_BYTES)
     state = state_of(data)
-    named = zip(identities([one.name for one in state.judged]), state.judged, strict=True)
-    sections = [_section(*one) for one in named]
-    timelines = {one.identity: one.timeline for one in sections}
-    for one in sections:
-        one.timeline = ""
-    spare = most_bytes - len(_page(data, state, sections).encode()) - 2000
-    spare -= sum(len(timeline) + 100 for timeline in timelines.values() if timeline)
-    for one in reversed(sections):  # the passing ones stand last
-        timeline = timelines[one.identity]
-        if timeline and spare < 0:
-            spare += len(timeline) + 100
-            one.left_out = True
-        else:
-            one.timeline = timeline
-    return _page(data, state, sections)
-
-
-def _section(identity: str, judged: Judged[PageWorkload]) -> Section:
-    plots, timeline = (of(judged.workload) for of in (workload.plots, workload.timeline))
-    return Section(
-        identity=identity,
-        judged=judged,
-        plots=workload.packed(plots) if plots else "",
-        timeline=workload.packed(timeline) if timeline else "",
-        left_out=judged.workload.steps_left_out,
+    counted = Counter(one.verdict.outcome for one in state.judged)
+    return (
+        _environment()
+        .get_template("page.html.j2")
+        .render(
+            shipped=shipped(),
+            data=data,
+            state=state,
+            sections=[
+                Section(
+                    identity=identity,
+                    judged=one,
+                    plots=workload.packed(workload.plots(one.workload)),
+                    timeline=workload.packed(workload.timeline(one.workload)),
+                )
+                for identity, one in zip(
+                    identities([one.name for one in state.judged]), state.judged, strict=True
+                )
+            ],
+            counted=[(outcome, counted[outcome]) for outcome in WORST_FIRST if counted[outcome]],
+            settings=data.settings.model_dump(mode="json"),
+            defaults=Settings().model_dump(mode="json"),
+        )
     )
 
 
@@ -147,25 +143,6 @@ def identities(names: Sequence[str]) -> list[str]:
         numbered = (f"{plain}-{number}" for number in itertools.count(2))
         found[next(one for one in itertools.chain([plain], numbered) if one not in found)] = None
     return list(found)
-
-
-def _page(data: PageData, state: GateState[PageWorkload], sections: Sequence[Section]) -> str:
-    counted = Counter(one.verdict.outcome for one in state.judged)
-    left_out = [one.judged.verdict.outcome in PASSING for one in sections if one.left_out]
-    return (
-        _environment()
-        .get_template("page.html.j2")
-        .render(
-            shipped=shipped(),
-            data=data,
-            state=state,
-            sections=sections,
-            left_out=(left_out.count(True), left_out.count(False)),
-            counted=[(outcome, counted[outcome]) for outcome in WORST_FIRST if counted[outcome]],
-            settings=data.settings.model_dump(mode="json"),
-            defaults=Settings().model_dump(mode="json"),
-        )
-    )
 
 
 @cache

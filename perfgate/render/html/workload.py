@@ -166,7 +166,9 @@ def timeline(workload: PageWorkload) -> list[dict[str, Any]]:
 
 
 def packed(plotted: object) -> str:
-    """Return what is drawn as deflated JSON in base64."""
+    """Return what is drawn as deflated JSON in base64; empty of nothing."""
+    if not plotted:
+        return ""
     text = json.dumps(plotted, separators=(",", ":"), allow_nan=False)
     return base64.b64encode(zlib.compress(text.encode("ascii"), 9)).decode("ascii")
 

@@ -8,22 +8,20 @@ branch that baselines are compared with.
 from __future__ import annotations
 
 from perfgate.system.git.asking import ask, without_repository
-from perfgate.system.git.branches import (
+from perfgate.system.git.commits import (
     FileVersion,
     add_worktree,
+    author,
     default_branch,
     default_branch_without,
     fetch_branch,
     file_versions,
-    merge_base,
-    read_at,
-    remove_worktree,
-)
-from perfgate.system.git.commits import (
-    author,
     is_shallow,
+    merge_base,
     obtain,
+    read_at,
     read_commit,
+    remove_worktree,
     require_commit,
     resolve,
 )
@@ -32,7 +30,6 @@ from perfgate.system.git.files import (
     content_digest,
     ignored,
     is_same_repository,
-    is_tracked,
     prefix,
     tracked_files,
 )
@@ -51,7 +48,6 @@ __all__ = [
     "ignored",
     "is_same_repository",
     "is_shallow",
-    "is_tracked",
     "merge_base",
     "obtain",
     "prefix",

@@ -66,7 +66,7 @@ def ask(
     """
     done = run(root, env, *question, settings=settings, limit_s=limit_s)
     if done.returncode != 0:
-        raise refused(root, question[0], os.fsdecode(done.stderr), done.returncode)
+        raise refused(root, question[0], done)
     return os.fsdecode(done.stdout)
 
 
@@ -104,9 +104,6 @@ def run(
                     os.killpg(process.pid, signal.SIGKILL)  # with ssh, a helper for https
                 raise
         return subprocess.CompletedProcess(argv, process.returncode, out, err)
-    except FileNotFoundError as error:
-        code = "git-missing" if root.is_dir() else "git-folder-missing"
-        raise RepositoryUnreadable(code, root=str(root)) from error
     except subprocess.TimeoutExpired as error:
         raise RepositoryUnreadable(
             "git-timed-out", root=str(root), verb=question[0], limit_s=limit_s
@@ -118,29 +115,32 @@ def run(
 
 
 def objects(
-    root: Path, env: Env, names: Sequence[str], *, limit_s: float | None = None
-) -> list[tuple[bytes, bytes] | None]:
-    """The kind and content of objects, by name; None of one that is not there.
+    root: Path, env: Env, kind: bytes, names: Sequence[str], *, limit_s: float | None = None
+) -> list[bytes | None]:
+    """The content of objects, by name; None where there is no object of that kind.
 
     Raises:
         RepositoryUnreadable: no git, or it takes too long.
     """
     given = os.fsencode("".join(f"{name}\n" for name in names))
     rest = run(root, env, "cat-file", "--batch", given=given, limit_s=limit_s).stdout
-    found: list[tuple[bytes, bytes] | None] = []
+    found: list[bytes | None] = []
     for _ in names:
         head, _, rest = rest.partition(b"\n")
-        *_, kind, size = head.split(b" ")
+        *_, kind_there, size = head.split(b" ")
         if size.isdigit():
-            found.append((kind, rest[: int(size)]))
+            found.append(rest[: int(size)] if kind_there == kind else None)
             rest = rest[int(size) + 1 :]
         else:  # "missing"
             found.append(None)
     return found
 
 
-def refused(root: Path, verb: str, said: str, status: int) -> RepositoryUnreadable:
-    """What to raise where git did not do what it was asked, by what it said and its exit status."""
+def refused(
+    root: Path, verb: str, done: subprocess.CompletedProcess[bytes]
+) -> RepositoryUnreadable:
+    """What to raise where git did not do what it was asked."""
+    said = os.fsdecode(done.stderr)
     if "dubious ownership" in said or "safe.directory" in said:
         named = re.search(r"in repository at '(.*)'", said)
         owned = str(root) if named is None else named[1]
@@ -148,8 +148,9 @@ def refused(root: Path, verb: str, said: str, status: int) -> RepositoryUnreadab
     if "not a git repository" in said:
         return RepositoryUnreadable("no-repository", root=str(root))
     # It may quote a URL with a password.
-    lines = Cleaner(os.environ).clean(said).strip().splitlines()
-    why = lines[0].rstrip(".") if lines else f"exit status {status}"
+    lines = [line.strip() for line in Cleaner(os.environ).clean(said).splitlines() if line.strip()]
+    first = [line for line in lines if line.startswith(("fatal:", "error:"))] or lines
+    why = printable(first[0].rstrip(".")) if first else f"exit status {done.returncode}"
     return RepositoryUnreadable("git-failed", root=str(root), verb=verb, why=why)
 
 

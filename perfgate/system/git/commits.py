@@ -1,18 +1,32 @@
-"""Commits: what is checked out and who is at work; one that a record names, in this clone by its
-SHA or by its files, or fetched from a remote."""
+"""Commits and branches: what is checked out and who is at work, a commit that a record names, what
+commits left of files, and other commits checked out into folders of perfgate's own."""
 
 from __future__ import annotations
 
 import getpass
 import os
 import re
+import shutil
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 from perfgate.model.baseline import Commit
-from perfgate.model.errors import RepositoryUnreadable, RevisionMissing
-from perfgate.system.git.asking import Env, ask, printable, run
+from perfgate.model.errors import RepositoryUnreadable, RevisionMissing, WorktreeFailed
+from perfgate.system.git.asking import HISTORY_LIMIT_S, Env, ask, objects, printable, run
 from perfgate.system.git.files import changes, code_tree, without_baselines
+
+_UNDISTURBED: Final = (
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "submodule.recurse=false",
+    "credential.interactive=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+)
+"""Settings for what is fetched and checked out: nothing of the project's runs by that."""
 
 
 def read_commit(root: Path, *, env: Env = None, baselines: str = "baselines") -> Commit | None:
@@ -56,22 +70,13 @@ def checked_out(root: Path, *, env: Env = None) -> tuple[str | None, str | None]
 
 
 def author(root: Path, *, env: Env = None) -> str:
-    """Say who is at work, as `Name <email>`: git's environment, git's configuration, or the login
-    name."""
-    environment = os.environ if env is None else env
-    name = environment.get("GIT_AUTHOR_NAME") or _configured(root, env, "user.name")
-    email = environment.get("GIT_AUTHOR_EMAIL") or _configured(root, env, "user.email")
-    if name and email:
-        return f"{name} <{email}>"
-    if name or email:
-        return name or email
+    """Say who is at work, as `Name <email>`, as git has it; without that by the login name."""
+    with suppress(RepositoryUnreadable):
+        known = ask(root, env, "var", "GIT_AUTHOR_IDENT", settings=("user.useConfigOnly=true",))
+        return known.rpartition(">")[0] + ">"
     try:
         return getpass.getuser()
-    except (
-        OSError,
-        KeyError,
-        ImportError,
-    ):  # a container's numeric user without a name; Python < 3.13 says KeyError
+    except (OSError, KeyError, ImportError):  # a container's user without a name
         return f"user {os.getuid()}"
 
 
@@ -103,13 +108,6 @@ def resolve(root: Path, revision: str, *, env: Env = None) -> str:
     raise RevisionMissing(code, revision=revision)
 
 
-def _configured(root: Path, env: Env, key: str) -> str:
-    try:
-        return ask(root, env, "config", "--get", key).strip()
-    except RepositoryUnreadable:
-        return ""
-
-
 FETCH_LIMIT_S: Final = 60.0
 MOST_COMMITS: Final = 5000
 """Newest commits that are searched for files of a commit that is gone."""
@@ -128,7 +126,7 @@ def obtain(
     ```
     the commit itself
     one with the same tree, but for the baselines      a squash or a rebase
-    the commit itself, fetched from a remote           by its SHA; nobody is asked for credentials
+    the commit itself, fetched from `origin`           by its SHA; nobody is asked for credentials
     ```
 
     Args:
@@ -144,24 +142,15 @@ def obtain(
     """
     if SHA.fullmatch(sha) is None:
         raise RevisionMissing("no-sha", sha=sha)
-    try:
+    with suppress(RevisionMissing):
         return resolve(root, sha, env=env)
-    except RevisionMissing as missing:
-        twin = None if tree is None else _with_tree(root, tree, baselines, env)
-        if twin is not None:
-            return twin
-        failed = [
-            why
-            for remote in _remotes(root, env)
-            if (why := _fetched(root, remote, sha, env)) is not None
-        ]
-        try:
-            return resolve(root, sha, env=env)
-        except RevisionMissing:
-            pass
-        if not failed:
-            raise
-        raise RevisionMissing("revision-not-fetched", revision=sha, why=failed[0]) from missing
+    if tree is not None and (twin := _with_tree(root, tree, baselines, env)) is not None:
+        return twin
+    try:
+        _fetch(root, env, sha, if_shallow="--depth=1", limit_s=FETCH_LIMIT_S)
+    except RepositoryUnreadable as error:
+        raise RevisionMissing("revision-not-fetched", revision=sha, why=error.fact) from error
+    return resolve(root, sha, env=env)
 
 
 def _with_tree(root: Path, tree: str, baselines: str, env: Env) -> str | None:
@@ -173,31 +162,174 @@ def _with_tree(root: Path, tree: str, baselines: str, env: Env) -> str | None:
     return next((sha for sha, whole in commits if tree in (whole, reduced.get(whole))), None)
 
 
-def _remotes(root: Path, env: Env) -> list[str]:
-    return sorted(
-        ask(root, env, "remote").split("\n")[:-1], key=lambda name: (name != "origin", name)
-    )[:2]
-
-
-def _fetched(root: Path, remote: str, sha: str, env: Env) -> str | None:
-    """Fetch a commit, and return what git said where that failed."""
+def _fetch(root: Path, env: Env, what: str, *, if_shallow: str, limit_s: float) -> None:
     words = ("fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head")
-    try:
-        done = run(
-            root,
-            env,
-            *(*words, *(("--depth=1",) if is_shallow(root, env=env) else ()), "--", remote, sha),
-            settings=(
-                "core.hooksPath=/dev/null",
-                "credential.interactive=false",
-                "gc.auto=0",
-                "maintenance.auto=false",
-            ),
-            limit_s=FETCH_LIMIT_S,
-        )
-    except RepositoryUnreadable as error:
-        return error.fact
-    if done.returncode == 0:
+    depth = (if_shallow,) if is_shallow(root, env=env) else ()
+    ask(root, env, *words, *depth, "origin", what, settings=_UNDISTURBED, limit_s=limit_s)
+
+
+# Branches
+
+
+def merge_base(root: Path, one: str, other: str, *, env: Env = None) -> str:
+    """Return the SHA of the commit from which two revisions went apart.
+
+    Raises:
+        RepositoryUnreadable: no git, no repository, no such revision, no common commit, or git
+        refuses.
+    """
+    return ask(root, env, "merge-base", "--end-of-options", one, other).strip()
+
+
+def read_at(root: Path, revision: str, path: str, *, env: Env = None) -> bytes | None:
+    """Return what a revision has in the file at a path from the repository's top; None where it has
+    no such file.
+
+    Raises:
+        RepositoryUnreadable: no git, or it takes too long.
+    """
+    done = run(root, env, "cat-file", "blob", "--end-of-options", f"{revision}:{path}")
+    return done.stdout if done.returncode == 0 else None
+
+
+def default_branch(root: Path, *, env: Env = None) -> str | None:
+    """Return the branch that others branch from: origin's HEAD, else main or master, else the
+    current one, if any.
+
+    Raises:
+        RepositoryUnreadable: no git, no repository, or git refuses.
+    """
+    origins = "refs/remotes/origin/"
+    named = run(root, env, "symbolic-ref", "--quiet", f"{origins}HEAD")
+    if named.returncode == 0:
+        return printable(os.fsdecode(named.stdout).strip().removeprefix(origins))
+    refs = set(
+        ask(root, env, "for-each-ref", "--format=%(refname)", "refs/heads", origins).split("\n")
+    )
+    for name in ("main", "master"):
+        if refs & {f"refs/heads/{name}", f"{origins}{name}"}:
+            return name
+    _, current = checked_out(root, env=env)
+    return None if current is None else printable(current)
+
+
+def default_branch_without(root: Path, sha: str, *, env: Env = None) -> str | None:
+    """Return the default branch where it does not hold a commit, here or at origin; None where it
+    does, or is unknown.
+
+    Raises:
+        RepositoryUnreadable: no git, no repository, no such commit, or git refuses.
+    """
+    branch = default_branch(root, env=env)
+    if branch is None:
         return None
-    first = os.fsdecode(done.stderr).strip().partition("\n")[0]
-    return printable(first) or f"exit status {done.returncode}"
+    refs = (f"refs/heads/{branch}", f"refs/remotes/origin/{branch}")
+    return None if ask(root, env, "for-each-ref", "--contains", sha, "--", *refs) else branch
+
+
+def fetch_branch(root: Path, branch: str, *, env: Env = None) -> None:
+    """Fetch a branch of the remote `origin` with its whole history, as
+    `refs/remotes/origin/<branch>`.
+
+    All its files come with it: a clone without them (`--filter=blob:none`) would ask the remote
+    again whenever a commit is checked out, in a job that has no token any more.
+
+    Raises:
+        RepositoryUnreadable: no git, no repository, no such remote or branch, or the remote
+        refuses.
+    """
+    what = f"+refs/heads/{branch}:refs/remotes/origin/{branch}"
+    _fetch(root, env, what, if_shallow="--unshallow", limit_s=HISTORY_LIMIT_S)
+
+
+# Files of other commits
+
+
+_FIELDS: Final = "%x00%H%x01%aI%x01%aN <%aE>%x01%s"
+"""Of a commit, on a line before the names of its files: SHA, time, author, subject."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FileVersion:
+    """What one commit left of one file."""
+
+    commit: str
+    at: datetime
+    """When its author made it."""
+    author: str
+    """As `Name <email>`, after the repository's mailmap."""
+    subject: str
+    path: str
+    """From the top of the repository, POSIX."""
+    content: bytes | None
+    """None where it left no file."""
+
+
+def file_versions(root: Path, pattern: str, *, env: Env = None) -> tuple[FileVersion, ...]:
+    """Return what the commits that led to HEAD left of the files that match, oldest first.
+
+    The pattern is git's, relative to `root`. Of a merge that took one side's file, that side's
+    commits are followed; no rename is.
+
+    Raises:
+        RepositoryUnreadable: no git, no repository, no commit, or git refuses.
+    """
+    words = ("--topo-order", "--reverse", "-c", "--name-only", "--no-renames", "--no-color")
+    log = ask(
+        root,
+        env,
+        *("log", *words, "--encoding=UTF-8", f"--format={_FIELDS}", "--", f":(glob){pattern}"),
+        settings=("log.follow=false", "log.showSignature=false", "core.quotePath=false"),
+        limit_s=HISTORY_LIMIT_S,
+    )
+    changed = [
+        (header.split("\x01", 3), path)
+        for header, _, names in (commit.partition("\n") for commit in log.split("\0")[1:])
+        for path in names.splitlines()
+        if path
+    ]
+    names = [f"{fields[0]}:{path}" for fields, path in changed]
+    contents = objects(root, env, b"blob", names, limit_s=HISTORY_LIMIT_S)
+    return tuple(
+        FileVersion(
+            commit=sha,
+            at=datetime.fromisoformat(at),
+            author=printable(author),
+            subject=printable(subject),
+            path=path,
+            content=content,
+        )
+        for ((sha, at, author, subject), path), content in zip(changed, contents, strict=True)
+    )
+
+
+CHECKOUT_LIMIT_S: Final = 600.0
+"""What a checkout may take: large repositories, files that a filter has to fetch."""
+
+
+def add_worktree(root: Path, folder: Path, commit: str, *, env: Env = None) -> None:
+    """Check a commit out into a new folder, without the project's hooks and submodules.
+
+    Raises:
+        WorktreeFailed: git could not; what it left behind is `remove_worktree`'s to remove.
+    """
+    words = ("worktree", "add", "--quiet", "--detach", "--force", str(folder), commit)
+    try:
+        ask(root, env, *words, settings=_UNDISTURBED, limit_s=CHECKOUT_LIMIT_S)
+    except RepositoryUnreadable as error:
+        raise WorktreeFailed(
+            "git-checkout-failed", commit=commit[:12], root=str(root), why=error.fact
+        ) from error
+
+
+def remove_worktree(root: Path, folder: Path, *, env: Env = None) -> None:
+    """Remove a worktree and git's entry of it; what fails is left to the next time.
+
+    Raises:
+        RepositoryUnreadable: no git, or it takes too long.
+    """
+    # First, for git's own removal stops at the first file that it cannot delete.
+    shutil.rmtree(folder, ignore_errors=True)
+    # Twice: one that was interrupted while it was made is still locked.
+    words = ("worktree", "remove", "--force", "--force", str(folder))
+    run(root, env, *words, limit_s=CHECKOUT_LIMIT_S)

@@ -14,9 +14,6 @@ from perfgate.system.git.asking import Env, ask, objects, printable, refused, ru
 
 _SUBMODULES: Final = "--ignore-submodules=none"
 """Whatever .gitmodules or the user's configuration says."""
-_LOOK_YOURSELF: Final = ("core.fsmonitor=false",)
-"""A watcher is a program of the user's, or of whoever had the checkout before: its word is not
-taken for the files'."""
 
 
 def tracked_files(root: Path, *patterns: str, env: Env = None) -> tuple[str, ...]:
@@ -71,15 +68,6 @@ def is_same_repository(one: Path, other: Path, *, env: Env = None) -> bool:
     return len(set(first)) == 1
 
 
-def is_tracked(root: Path, path: Path, *, env: Env = None) -> bool:
-    """Whether the repository around `root` tracks a file, or anything in a folder.
-
-    Raises:
-        RepositoryUnreadable: no git, no repository, or git refuses; a path outside the repository.
-    """
-    return bool(ask(root, env, "ls-files", "-z", "--cached", "--", f":(literal){path}"))
-
-
 def ignored(root: Path, paths: Collection[str], *, env: Env = None) -> set[str]:
     """Return those of some paths, relative to `root` or absolute, that git ignores; what it tracks
     is none of them.
@@ -92,7 +80,7 @@ def ignored(root: Path, paths: Collection[str], *, env: Env = None) -> set[str]:
     given = b"".join(os.fsencode(path) + b"\0" for path in sorted(paths))
     done = run(root, env, "check-ignore", "-z", "--stdin", given=given)
     if done.returncode not in (0, 1):  # 1: none of them
-        raise refused(root, "check-ignore", os.fsdecode(done.stderr), done.returncode)
+        raise refused(root, "check-ignore", done)
     return {name for name in os.fsdecode(done.stdout).split("\0") if name}
 
 
@@ -111,10 +99,11 @@ def changes(root: Path, *, env: Env = None, baselines: str | None = None) -> tup
     excluded = [f":(exclude,literal){folder.as_posix()}"] if is_inside else []
     where = ("--", ":(top)", ":(top,exclude,glob)**/__pycache__/**", *excluded)
     words = ("status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal")
-    entries = ask(root, env, *words, _SUBMODULES, *where, settings=_LOOK_YOURSELF).split("\0")
-    found = [entry[3:] for entry in entries if entry]
-    found += [name for name in _unwatched(root, env, where) if name not in found]
-    return tuple(map(printable, found))
+    # A watcher is a program of the user's, or of whoever had the checkout before: its word is not
+    # taken for the files'.
+    settings = ("core.fsmonitor=false",)
+    entries = ask(root, env, *words, _SUBMODULES, *where, settings=settings).split("\0")
+    return tuple(printable(entry[3:]) for entry in entries if entry)
 
 
 def content_digest(root: Path, *, baselines: str, env: Env = None) -> str:
@@ -140,23 +129,6 @@ def content_digest(root: Path, *, baselines: str, env: Env = None) -> str:
     return digest.hexdigest()
 
 
-def _unwatched(root: Path, env: Env, where: tuple[str, ...]) -> list[str]:
-    """Files, from the top, that git was told not to look at, and that count as changed.
-
-    One of skip-worktree only where it is there: a sparse checkout leaves files out by that.
-    """
-    listed = ask(root, env, "ls-files", "-v", "-z", "--full-name", *where, settings=_LOOK_YOURSELF)
-    flagged = [
-        entry for entry in listed.split("\0") if entry and (entry[0].islower() or entry[0] == "S")
-    ]
-    if not flagged:
-        return []
-    top = Path(ask(root, env, "rev-parse", "--show-toplevel").removesuffix("\n"))
-    return [
-        entry[2:] for entry in flagged if entry[0] not in "Ss" or os.path.lexists(top / entry[2:])
-    ]
-
-
 def code_tree(root: Path, sha: str, *, baselines: str, env: Env = None) -> str:
     """Return the SHA of a commit's tree as it would be without the folder of the baselines.
 
@@ -170,8 +142,7 @@ def code_tree(root: Path, sha: str, *, baselines: str, env: Env = None) -> str:
 def without_baselines(
     root: Path, trees: Sequence[str], baselines: str, *, env: Env = None
 ) -> Mapping[str, str]:
-    """Return the SHA of each tree as it would be without that folder, by its own; of one that
-    cannot be read, nothing.
+    """Return the SHA of each tree as it would be without that folder, by its own.
 
     Raises:
         RepositoryUnreadable: no git, no repository, or git refuses.
@@ -181,18 +152,16 @@ def without_baselines(
         return {}
     parts = (prefix(root, env=env) / folder).parts
     above = ["/".join(parts[:level]) for level in range(len(parts))]
-    found = objects(root, env, [f"{tree}:{path}" for tree in trees for path in above])
-    contents = [None if one is None or one[0] != b"tree" else one[1] for one in found]
-    reduced = {}
-    for place, tree in enumerate(trees):
-        levels = contents[place * len(parts) : (place + 1) * len(parts)]
-        if levels[0] is not None:
-            reduced[tree] = _sha_without(levels, parts, tree)
-    return reduced
+    found = iter(
+        objects(root, env, b"tree", [f"{tree}:{path}" for tree in trees for path in above])
+    )
+    return {tree: _sha_without([next(found) for _ in above], parts, tree) for tree in trees}
 
 
 def _sha_without(levels: Sequence[bytes | None], parts: Sequence[str], tree: str) -> str:
     """The SHA of a tree, by the contents of the folders that lead to the one that is left out."""
+    if levels[0] is None:
+        return tree
     width = len(tree) // 2
     new: bytes | None = None
     for content, part in zip(reversed(levels), reversed(parts), strict=True):

@@ -286,7 +286,7 @@ def test_the_warm_up_of_the_recorded_variants_is_long_enough() -> None:
 
 def test_the_committed_table_is_what_the_recording_and_the_judge_of_now_make() -> None:
     folder = Path(command.__file__).parent
-    found = markdown(load(folder / "h200.json"), picture=True)
+    found = markdown(load(folder / "h200.json"))
     assert (folder / "RESULTS.md").read_text(encoding="utf-8") == found, (
         "python -m benchmarks.series table h200.json"
     )

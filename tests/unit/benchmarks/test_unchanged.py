@@ -3,6 +3,7 @@ made here."""
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,14 +11,7 @@ import pytest
 from support import records
 
 from benchmarks.unchanged import __main__ as command
-from benchmarks.unchanged.__main__ import (
-    GUESSED_S,
-    Ended,
-    Series,
-    UnchangedGate,
-    load,
-    markdown,
-)
+from benchmarks.unchanged.__main__ import UnchangedGate, load, make, markdown
 from perfgate.model.document import DocumentRun, DocumentWorkload, GateDocument
 from perfgate.model.metric import Metric
 from perfgate.model.note import quoted
@@ -56,29 +50,20 @@ def document(outcome: Outcome = Outcome.PASSED) -> GateDocument:
 
 
 class Maker:
-    """Makes gates of nothing, each in its seconds on a clock of its own."""
+    """Makes gates of nothing, each of 500 s on a clock of its own."""
 
-    def __init__(self, path: Path, *, takes_s: float = 500.0) -> None:
+    def __init__(self, path: Path) -> None:
         self.now = 0.0
-        self.said: list[str] = []
-        self.ends: list[Ended] = []
-        self.takes_s = takes_s
+        self.ends: list[tuple[int, GateDocument | None]] = []
         self.path = path
 
-    def __call__(self) -> Ended:
-        self.now += self.takes_s
-        return self.ends.pop(0) if self.ends else Ended(exit_status=0, document=document())
+    def __call__(self) -> tuple[int, GateDocument | None]:
+        self.now += 500.0
+        return self.ends.pop(0) if self.ends else (0, document())
 
-    def take(self, gates: int, *, seconds: float = 1e9, commit: str = "c0ffee") -> bool:
-        series = Series(
-            path=self.path,
-            machine=H200,
-            commit=commit,
-            make=self,
-            say=self.said.append,
-            clock=lambda: self.now,
-        )
-        return series.take(gates, seconds=seconds)
+    def take(self, gates: int, *, seconds: float = math.inf) -> bool:
+        begun = UnchangedGate(at=NOW, machine=H200, commit="c0ffee")
+        return make(self.path, gates, begun, self, seconds=seconds, clock=lambda: self.now)
 
 
 @pytest.fixture
@@ -87,28 +72,20 @@ def maker(tmp_path: Path) -> Maker:
 
 
 def test_gates_are_made_until_there_are_so_many_and_a_second_call_goes_on(maker: Maker) -> None:
-    assert not maker.take(3, seconds=GUESSED_S + 410)
+    assert not maker.take(3, seconds=1010)
     assert len(load(maker.path).gates) == 2
-    assert maker.said[-1] == "2 of 3 gates are made; a further one would take 500 s"
     assert maker.take(3)
     assert maker.take(3)
     made = load(maker.path).gates
     assert [one.has_passed for one in made] == [True] * 3
+    assert [one.took_s for one in made] == [500.0] * 3
     assert made[0].workloads[0].changes == {Metric.STEP_MS: 0.001235}
     assert made[0].workloads[0].runs == 3
 
 
 def test_what_did_not_pass_is_reported_with_its_reason(maker: Maker) -> None:
-    maker.ends = [
-        Ended(exit_status=0, document=document(Outcome.INCONCLUSIVE)),
-        Ended(exit_status=4),
-    ]
+    maker.ends = [(0, document(Outcome.INCONCLUSIVE)), (4, None)]
     maker.take(3)
-    assert maker.said == [
-        "gate 1 of 3: exit status 0, 1 workloads, 500 s",
-        "gate 2 of 3: exit status 4, 0 workloads, 500 s",
-        "gate 3 of 3: PASSED, 1 workloads, 500 s",
-    ]
     lines = markdown([load(maker.path)]).splitlines()
     assert "1 of 3 PASSED as a whole, 1 of them in a row." in lines
     assert lines[-6:] == [

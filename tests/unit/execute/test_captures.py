@@ -15,7 +15,7 @@ from perfgate.execute.captures import (
 )
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
-from perfgate.model.note import Note, Severity, note
+from perfgate.model.note import Severity, note
 from perfgate.model.reports import MemTimeRow, Reports
 from perfgate.model.sample import DeviceSample, ProcessSample
 from perfgate.model.workload import Workload
@@ -23,26 +23,20 @@ from perfgate.model.workload import Workload
 # What makes a run INVALID
 
 
-INSIDE = note("ranges-nested", Severity.WARN, ranges=11)
 COMMAND = records.workload(nodeid=None)
 
 
 @pytest.mark.parametrize(
-    ("workload", "steps", "notes", "code"),
+    ("workload", "steps", "code"),
     [
-        (records.workload(), 28, (), "steps-lost"),
-        (records.workload(), 1, (INSIDE,), "steps-lost-by-push"),
-        (COMMAND, 10, (), "steps-lost-of-command"),
-        (COMMAND, 1, (INSIDE,), "steps-lost-nested"),
-        (COMMAND, 31, (INSIDE,), "steps-more"),
+        (records.workload(), 28, "steps-lost"),
+        (COMMAND, 10, "steps-lost-of-command"),
+        (COMMAND, 31, "steps-lost-of-command"),
     ],
 )
-def test_lost_steps_are_noted_with_the_likely_cause(
-    workload: Workload, steps: int, notes: tuple[Note, ...], code: str
-) -> None:
-    whole = records.process(pid=1, steps=30)
-    other = records.process(pid=2, steps=steps).model_copy(update={"notes": notes})
-    (lost,) = notes_of(workload, Machine(), (whole, other))
+def test_lost_steps_are_noted(workload: Workload, steps: int, code: str) -> None:
+    processes = (records.process(pid=1, steps=30), records.process(pid=2, steps=steps))
+    (lost,) = notes_of(workload, Machine(), processes)
     assert (lost.code, lost.severity) == (code, Severity.INVALID)
     assert (lost.fields["pid"], lost.fields["found"], lost.fields["steps"]) == (2, steps, 30)
 

@@ -55,14 +55,11 @@ def test_what_addopts_says_of_how_pytest_begins_comes_before_what_was_given(tmp_
         records.workload(), Path("order.json"), python="/py", pytest_options=options
     )
     own = (
-        "--override-ini=a=b",
-        "--import-mode=append",
+        *("-p", "mine", "-p", "no:capture", "--import-mode=append", "--override-ini=a=b"),
         f"--confcutdir={tmp_path.parent}",
-        "-p",
-        "mine",
     )
-    assert built[-len(own) - 6 : -6] == own
-    assert built[-6:] == ("-p", "no:capture", *options, "--override-ini=addopts=")
+    assert built[-len(own) - 4 : -4] == own
+    assert built[-4:] == (*options, "--override-ini=addopts=")
     assert "--capture=no" not in built
 
 

@@ -12,12 +12,10 @@ from support.repository import Repository
 from support.runs import context_of
 
 from perfgate.execute.context import RunContext
-from perfgate.execute.import_log import namespace
 from perfgate.execute.provenance import (
     ImportLog,
     code_now,
     code_of_run,
-    code_unlogged,
     is_as_blessed,
     prove_apart,
 )
@@ -72,9 +70,7 @@ class Sides:
 
 
 def log(*files: Path, prefixes: tuple[str, ...] = (), pid: int = 1) -> ImportLog:
-    return ImportLog(
-        pid=pid, prefixes=prefixes, files=tuple(map(str, files)), namespace=namespace()
-    )
+    return ImportLog(pid=pid, prefixes=prefixes, files=tuple(map(str, files)))
 
 
 @pytest.fixture
@@ -202,17 +198,20 @@ def test_a_workload_that_its_commit_did_not_load_is_unproven(sides: Sides) -> No
 def test_where_what_took_the_steps_left_no_log_all_that_is_tracked_is_the_code(
     sides: Sides,
 ) -> None:
-    here = sides.context()
-    assert code_unlogged(here, COMMAND, [log(pid=7)], measured=[7]) == {}
-    before = code_unlogged(here, COMMAND, [log(pid=7)], measured=[8])
-    assert set(before) == {ALL_TRACKED}
+    logs = [log(sides.root / "loops.py", pid=7)]
+
+    def here(*measured: int) -> Mapping[str, str]:
+        return code_of_run(sides.context(), COMMAND, logs, started_at=NOW, measured=measured)
+
+    assert ALL_TRACKED not in here(7)
+    before = {ALL_TRACKED: here(8)[ALL_TRACKED]}
     assert code_now(before, sides.root, baselines="baselines") == before
     sides.repository.write({"conf.yaml": "other"})
-    assert code_unlogged(here, COMMAND, [], measured=[8]) != before
-    there = sides.context(sides.tree)
-    assert code_unlogged(there, COMMAND, [log(pid=8)], measured=[8]) == {}
+    assert here(7, 8)[ALL_TRACKED] != before[ALL_TRACKED]
+    there, logs = sides.context(sides.tree), [log(sides.tree.root / "train.py", pid=8)]
+    assert "train.py" in code_of_run(there, COMMAND, logs, started_at=NOW, measured=[8])
     with pytest.raises(CodeUnproven):
-        code_unlogged(there, COMMAND, [log(pid=7)], measured=[8])
+        code_of_run(there, COMMAND, logs, started_at=NOW, measured=[7])
 
 
 def test_what_is_edited_while_it_runs_is_no_code_that_another_run_has(sides: Sides) -> None:
@@ -248,18 +247,17 @@ def test_compiled_code_of_nobodys_that_both_sides_load_is_unproven(
     ):
         logs = [log(written(path))]
         if not is_shared:
-            prove_apart(FUNCTION, sides.tree, reference=logs, candidate=logs, env={})
+            prove_apart(FUNCTION, sides.tree, reference=logs, candidate=logs)
             continue
         with pytest.raises(CodeUnproven) as unproven:
-            prove_apart(FUNCTION, sides.tree, reference=logs, candidate=logs, env={})
+            prove_apart(FUNCTION, sides.tree, reference=logs, candidate=logs)
         assert unproven.value.code == "compiled-code-shared"
 
 
 def test_compiled_code_that_the_checkout_lacks_is_unproven(sides: Sides) -> None:
     candidate = [log(written(sides.root / "src" / "proj" / "_c.cpython-312.so"))]
-    env = sides.repository.env
     with pytest.raises(CodeUnproven) as unproven:
-        prove_apart(FUNCTION, sides.tree, reference=[], candidate=candidate, env=env)
+        prove_apart(FUNCTION, sides.tree, reference=[], candidate=candidate)
     assert unproven.value.fields["paths"] == ("src/proj/_c.cpython-312.so",)
     written(sides.tree.top / "src" / "proj" / "_c.cpython-311.so")
-    prove_apart(FUNCTION, sides.tree, reference=[], candidate=candidate, env=env)
+    prove_apart(FUNCTION, sides.tree, reference=[], candidate=candidate)

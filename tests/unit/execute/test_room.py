@@ -7,8 +7,8 @@ import os
 import pytest
 from support import records
 
-from perfgate.execute import room
-from perfgate.execute.room import MOST, how_to_run
+from perfgate.execute import plan
+from perfgate.execute.plan import MOST, how_to_run
 from perfgate.model.baseline import BlessedRun
 from perfgate.model.machine import Gpu, Machine
 from perfgate.model.metric import Metric
@@ -22,7 +22,7 @@ SMALL = Needs(host_bytes=GIB, gpu_bytes=GIB)
 
 @pytest.fixture(autouse=True)
 def _large_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "free_bytes", lambda: 100 * GIB)
+    monkeypatch.setattr(plan, "free_bytes", lambda: 100 * GIB)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: set(range(16)))
 
 

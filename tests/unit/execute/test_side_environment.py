@@ -12,7 +12,6 @@ from support.repository import Repository
 
 from perfgate.execute.places import PACKAGE
 from perfgate.execute.side_environment import (
-    check_there,
     declared_there,
     environment_there,
     interpreter,
@@ -118,12 +117,13 @@ def test_the_path_is_that_of_the_project_in_the_checkout(
 
 
 def test_editable_installations_by_path_lead_into_the_checkout(
-    tree: Worktree, repository: Repository, tmp_path: Path
+    tree: Worktree, repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A `.pth` of a neighbour in a monorepo, say; a finder's hook is none, and what the commit
     lacks is left out."""
     site = tmp_path / "site-packages"
     site.mkdir()
+    monkeypatch.setattr(sys, "path", [str(site), str(tmp_path / "no" / "site-packages")])
     lines = [
         f"{repository.root}/workloads",
         "import hook",
@@ -134,34 +134,8 @@ def test_editable_installations_by_path_lead_into_the_checkout(
     ]
     (site / "project.pth").write_text("\n".join(lines))
     (site / "broken.pth").write_bytes(b"\xff\n")
-    found = environment_there(
-        {}, tree, workload=FUNCTION, imports=IMPORTS, site_packages=(site, tmp_path / "no")
-    )
+    found = environment_there({}, tree, workload=FUNCTION, imports=IMPORTS)
     assert found["PYTHONPATH"].split(":")[3:] == [str(tree.root / "workloads")]
-
-
-def test_editable_installations_by_a_finder_lead_into_the_checkout(
-    tree: Worktree, repository: Repository, tmp_path: Path
-) -> None:
-    """As setuptools makes one for `package-dir`; a package in a folder of another name cannot be
-    found by a path."""
-    site = tmp_path / "site-packages"
-    site.mkdir()
-    (tree.root / "code" / "decode").mkdir(parents=True)
-    mapping = {
-        "decode": f"{repository.root}/code/decode",
-        "renamed": f"{repository.root}/workloads",
-        "younger": f"{repository.root}/younger",
-        "other": "/opt/other",
-    }
-    (site / "__editable___x_1_0_finder.py").write_text(
-        f"import sys\nMAPPING: dict[str, str] = {mapping!r}\n"
-        f"NAMESPACES: dict[str, list[str]] = {{}}\n"
-    )
-    (site / "__editable___y_1_0_finder.py").write_text("MAPPING = {broken}\n")
-    (site / "__editable___z_1_0_finder.py").write_text("NAMESPACES = {}\n")
-    found = environment_there({}, tree, workload=FUNCTION, imports=IMPORTS, site_packages=(site,))
-    assert found["PYTHONPATH"].split(":")[3:] == [str(tree.root / "code")]
 
 
 def test_what_torch_compiles_as_it_runs_lies_next_to_the_checkout(
@@ -361,34 +335,3 @@ def test_a_file_of_the_commit_that_cannot_be_read_is_reported(repository: Reposi
     with pytest.raises(WorktreeFailed) as caught:
         declared(YAML + "stpes: 3\n", YAML, repository)
     assert caught.value.code == "workload-file-unreadable-there"
-
-
-@pytest.mark.parametrize(
-    "workload",
-    [
-        FUNCTION,
-        command("python", "train.py", "conf/a.yaml", "data.bin", "-x", "/bin/sh", "x" * 5000),
-        command("python", "a.yaml", cwd="conf"),
-        command("python", "untracked.py"),
-    ],
-)
-def test_a_workload_that_the_commit_has_is_there(
-    tree: Worktree, repository: Repository, workload: Workload
-) -> None:
-    repository.write({"data.bin": "", "untracked.py": ""})
-    check_there(workload, tree, repository.env)
-
-
-def test_a_script_in_a_submodule_is_not_the_commits_to_have(
-    tree: Worktree, repository: Repository
-) -> None:
-    repository.git(
-        "-c",
-        "protocol.file.allow=always",
-        "submodule",
-        "--quiet",
-        "add",
-        str(repository.top),
-        "inner",
-    )
-    check_there(command("python", "inner/train.py"), tree, repository.env)

@@ -29,7 +29,7 @@ from perfgate.model.sample import (
     SyncSample,
 )
 
-GAP, SYNCS = Metric.GAP_MS, Metric.SYNCS
+GAP = Metric.GAP_MS
 LONG = "void at::native::fill<(int)4>(int)"
 
 
@@ -54,7 +54,7 @@ def run(
 
 def test_it_is_the_mean_over_the_runs_and_what_a_run_lacks_is_none_there() -> None:
     first = run(
-        ranges=(under("a", {GAP: 1.0, SYNCS: 1.0}), under("b", {GAP: 4.0, SYNCS: 0.0}, cpu_ms=6.0)),
+        ranges=(under("a", {GAP: 1.0}), under("b", {GAP: 4.0}, cpu_ms=6.0)),
         kernels=(
             KernelSample(name="k", count=2, gpu_ms=1.0),
             KernelSample(name="once", count=1, gpu_ms=0.5),
@@ -71,7 +71,6 @@ def test_it_is_the_mean_over_the_runs_and_what_a_run_lacks_is_none_there() -> No
             CopySample(direction="Host-to-Device", host="pageable", count=2, bytes=8.0, gpu_ms=0.3),
         ),
     )
-    # What the second run did not measure at all, syncs, says nothing of its ranges.
     found = breakdown_of([first, second])
     assert isinstance(found, RunBreakdown)
     assert found.model_copy(update={"own": {}}) == RunBreakdown(

@@ -1,12 +1,18 @@
-"""Rows of what no verdict rests on."""
+"""Rows of what no verdict rests on, and a slow start of every run."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import pytest
+from support import records
 from support.judging import Columns, blessed, judged, measured
 
-from perfgate.explain.shown import with_shown
+from perfgate.explain.shown import slow_starts, start_notes, with_shown
 from perfgate.model.metric import Metric
+from perfgate.model.note import Severity
 from perfgate.model.outcome import Outcome
+from perfgate.model.sample import Run
 from perfgate.model.verdict import MetricVerdict, Verdict
 
 M = Metric
@@ -59,3 +65,45 @@ def test_a_change_of_what_is_shown_only_is_of_the_other_sides_step() -> None:
     assert row is not None
     assert row.change == 0.05
     assert code(row) == "only-shown"
+
+
+# A slow start
+
+
+def run(periods_ms: Sequence[float]) -> Run:
+    process = records.process().model_copy(update={"periods_ms": tuple(periods_ms)})
+    return records.run(processes=[process])
+
+
+SLOW = run([300.0, *[10.0] * 17])
+
+
+def test_first_steps_that_are_slow_in_every_run_are_a_warning_with_what_to_raise() -> None:
+    (found,) = start_notes([run([*[300.0] * slow, *[10.0] * 17]) for slow in (1, 4, 2)])
+    assert (found.code, found.severity) == ("slow-start", Severity.WARN)
+    assert found.fields == {
+        "found": 3,
+        "runs": 3,
+        "longest_ms": 300.0,
+        "usual_ms": 10.0,
+        "last": 4,
+        "warmup": 6,
+    }
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        pytest.param([SLOW, run([10.0] * 18), SLOW], id="not in every run"),
+        pytest.param([SLOW], id="one run"),
+        pytest.param([run([19.0, *[10.0] * 17])] * 3, id="not far slower"),
+        pytest.param([run([30.0, *[10.0] * 11, 25.0, *[10.0] * 5])] * 3, id="nearly as slow later"),
+        pytest.param([run([10.0, 300.0, *[10.0] * 16])] * 3, id="not the first"),
+        pytest.param([run([300.0, *[10.0] * 8])] * 3, id="too few to compare with"),
+        pytest.param([records.run(processes=[])] * 3, id="no process"),
+        pytest.param([SLOW.model_copy(update={"begins": True})] * 3, id="blocks"),
+    ],
+)
+def test_a_start_that_may_be_chance_or_the_loops_own_is_not_noted(runs: list[Run]) -> None:
+    assert slow_starts(runs) == []
+    assert start_notes(runs) == ()

@@ -5,12 +5,9 @@ from __future__ import annotations
 import pytest
 from support import records
 
-from perfgate.explain.nvidia import why_blind
 from perfgate.explain.sides import (
     differences,
-    invalid_of,
     made_up_of,
-    side_of_result,
     side_of_samples,
 )
 from perfgate.model.metric import Metric
@@ -31,22 +28,9 @@ def test_a_capture_says_what_it_lacks() -> None:
     assert Metric.STEP_MS not in found.absent
 
 
-def test_a_result_says_what_its_captures_lack() -> None:
-    none = {Metric.KERNEL_MS: note("nothing-on-a-gpu")}
-    found = side_of_result("x", records.result(measured=[records.run(), records.run(absent=none)]))
-    assert found.absent == none
-    assert why_blind(found) == ("kernels",)
-
-
-def test_what_makes_all_processes_invalid_is_said_once() -> None:
-    ranks = [
-        records.process().model_copy(update={"rank": rank, "notes": (LOST,)}) for rank in (0, 1, 2)
-    ]
-    assert invalid_of(ranks) == (LOST,)
-    assert invalid_of([ranks[0], ranks[1], records.process()]) == (
-        note("of-processes", Severity.INVALID, processes=("rank 0", "rank 1"), what=LOST),
-    )
-    assert invalid_of([]) == ()
+def test_what_makes_processes_invalid_is_said_once() -> None:
+    ranks = [records.process().model_copy(update={"notes": (LOST,)})] * 2
+    assert side_of_samples("x", [*ranks, records.process()]).invalid == (LOST,)
 
 
 @pytest.mark.parametrize(

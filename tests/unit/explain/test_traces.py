@@ -8,10 +8,11 @@ import pytest
 from support.breakdowns import BY_NODE, EAGER, WHOLE, launching, under
 
 from perfgate.explain.sides import differences
-from perfgate.explain.traces import graphs_unlike, unlike_notes
+from perfgate.explain.traces import graphs_unlike, lacking, traced_unlike
 from perfgate.metrics.tally import GRAPH_WORDS
 from perfgate.model.comparison import Side
 from perfgate.model.metric import Metric
+from perfgate.model.note import Severity, note, quoted
 from perfgate.model.sample import WHOLE_GRAPHS, Breakdown
 
 M = Metric
@@ -21,10 +22,6 @@ VALUES = {M.STEP_MS: 2.0, M.KERNEL_MS: 1.0, M.H2D_COPIES: 3.0, M.LAUNCHES: 5.0}
 def side(breakdown: Breakdown, values: Mapping[Metric, float] = VALUES) -> Side:
     held = {metric: (value,) for metric, value in values.items()}
     return Side(label="x", values=held, breakdown=breakdown)
-
-
-def notes(a: Side, b: Side) -> list[tuple[str, object]]:
-    return [(one.code, one.fields["side"]) for one in unlike_notes(a, b)]
 
 
 def test_the_row_of_whole_graphs_is_called_as_the_metrics_call_it() -> None:
@@ -37,8 +34,32 @@ def test_whole_graphs_hide_what_the_other_side_names() -> None:
         assert graphs_unlike(WHOLE, other)
         assert graphs_unlike(other, WHOLE)
         assert not graphs_unlike(other, EAGER)
-    assert notes(side(WHOLE), side(BY_NODE)) == [("whole-graphs-unlike", "a")]
-    assert notes(side(EAGER), side(WHOLE)) == [("whole-graphs-unlike", "b")]
+
+
+BARE = side(Breakdown(), {M.STEP_MS: 2.2})
+MISSING = side(EAGER).model_copy(update={"missing": {"ranges": quoted("no NVTX")}})
+ABSENT = side(EAGER).model_copy(update={"absent": {M.KERNEL_MS: quoted("no GPU")}})
+
+
+@pytest.mark.parametrize(
+    ("one", "lacks"),
+    [
+        (side(EAGER), ()),
+        (side(WHOLE), ("the kernels of CUDA graphs",)),
+        (side(under(M.KERNEL_MS, step=1.0)), ("calls",)),
+        (BARE, ("kernels",)),
+        (MISSING, ("ranges",)),
+        (ABSENT, ("kernels",)),
+    ],
+)
+def test_what_a_side_lacks_is_said_where_the_other_has_it(
+    one: Side, lacks: tuple[str, ...]
+) -> None:
+    assert lacking(one) == lacks
+    assert traced_unlike(one, one) is None
+    found = traced_unlike(side(EAGER), one)
+    sides = (note("side-lacks", side="b", kinds=lacks),)
+    assert found == (note("traced-unlike", Severity.WARN, sides=sides) if lacks else None)
 
 
 @pytest.mark.parametrize("other", [BY_NODE, EAGER])
@@ -53,15 +74,7 @@ def test_what_whole_graphs_hide_is_not_said_to_differ(other: Breakdown) -> None:
 
 
 def test_a_step_whose_kernels_were_not_recorded_is_none_to_compare() -> None:
-    bare = side(Breakdown(), {M.STEP_MS: 2.2})
-    assert notes(side(EAGER), bare) == [("kernels-not-timed", "b")]
-    step = differences(bare, side(EAGER))[0]
+    step = differences(BARE, side(EAGER))[0]
     assert step.note is not None
     assert (step.metric, step.change, step.note.code) == (M.STEP_MS, None, "not-comparable")
-    assert differences(bare, bare)[0].change == 0.0
-    assert notes(bare, bare) == []
-
-
-def test_without_calls_ranges_hold_what_ran_in_them() -> None:
-    without = side(under(M.KERNEL_MS, step=1.0))
-    assert notes(without, side(EAGER)) == [("calls-not-recorded", "a")]
+    assert differences(BARE, BARE)[0].change == 0.0

@@ -33,7 +33,7 @@ from perfgate.model.document import DocumentWorkload, GateDocument
 from perfgate.model.document_text import document_schema, document_text
 from perfgate.model.errors import ActionsContextMissing, ArtifactUnreadable, GitHubRefused
 from perfgate.model.metric import Metric
-from perfgate.model.note import note, quoted
+from perfgate.model.note import quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.record import LARGEST_DOCUMENT
 from perfgate.model.settings import Settings
@@ -438,8 +438,7 @@ def everywhere(text: str) -> GateDocument:
         where={Metric.STEP_MS: text},
         information=(text,) * 3,
     )
-    what = note("quoted-advice", evidence=text, usually=text)
-    advice = Advice(topic=Topic.LOADER, range=text, what=what)
+    advice = Advice(topic=Topic.LOADER, range=text, what=quoted(text))
     verdict = verdict.model_copy(update={"rank_notes": (quoted(text),), "advice": (advice,)})
     workload = DocumentWorkload(
         verdict=verdict,

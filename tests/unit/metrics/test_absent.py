@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from support.timelines import Call, Op, Range, build, draw
 from perfgate.model.metric import CALLED, EXPOSED, METRICS, PERIODS, Metric
 from perfgate.model.note import note
 from perfgate.model.sample import ProcessSample
-from perfgate.model.timeline import Flags, Timeline
+from perfgate.model.timeline import Timeline
 
 NCCL = (Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS)
 GPU = tuple(metric for metric in METRICS if metric not in (*PERIODS, *CALLED))
@@ -205,43 +205,3 @@ def test_without_a_link_to_its_kernels_no_step_is_known() -> None:
     assert reasons(sample) == expected(((*PERIODS, *GPU), "launches-unknown"))
     assert (sample.kernels, sample.copies, sample.periods_ms) == ((), (), ())
     assert only(timeline, step=None).values[Metric.KERNEL_MS] == 36.0
-
-
-# --- operations without a duration ---------------------------------------------
-
-ALL = """
-    range   |---step----|  |---step----|  |---step----|  |---step----|
-    launch   ^a   ^b        ^c   ^d        ^e   ^f        ^g   ^h
-    h2d       |a|            |c|            |e|            |g|
-    nccl            |b|            |d|            |f|            |h|
-    launch             ^i             ^j             ^k             ^l
-    kernel              |i|            |j|            |k|            |l|
-"""
-
-
-def of_nccl(timeline: Timeline) -> Flags:
-    named = [timeline.names[key].startswith("nccl") for key in timeline.kernels.name.tolist()]
-    return np.array(named, np.bool_)
-
-
-@pytest.mark.parametrize("at_zero", [True, False])
-@pytest.mark.parametrize(
-    ("table", "chosen", "lost"),
-    [
-        ("kernels", of_nccl, (Metric.GAP_MS, Metric.NCCL_MS, *EXPOSED)),
-        ("kernels", lambda t: ~of_nccl(t), (Metric.KERNEL_MS, Metric.GAP_MS, *EXPOSED)),
-        ("copies", lambda _: np.ones(4, np.bool_), (Metric.H2D_MS, Metric.H2D_EXPOSED_MS)),
-        pytest.param("copies", lambda _: np.arange(4) > 0, (), id="one is timed"),
-    ],
-)
-def test_operations_of_which_none_was_timed_are_absent_not_zero(
-    table: str, chosen: Callable[[Timeline], Flags], lost: tuple[Metric, ...], *, at_zero: bool
-) -> None:
-    timeline = draw(ALL)
-    ops, rows = getattr(timeline, table), chosen(timeline)
-    start = np.where(rows, 0, ops.start) if at_zero else ops.start
-    untimed = dataclasses.replace(ops, start=start, end=np.where(rows, start, ops.end))
-    sample = only(dataclasses.replace(timeline, **{table: untimed}))
-    assert reasons(sample) == expected((lost, "durations-unknown"))
-    for metric in {Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_COPIES} - set(lost):
-        assert sample.values[metric] == only(timeline).values[metric]

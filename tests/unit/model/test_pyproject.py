@@ -12,7 +12,7 @@ from perfgate.model.errors import ConfigInvalid
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note
 from perfgate.model.outcome import OnInconclusive, OnNew
-from perfgate.model.pyproject import find_root, load_settings, project_around
+from perfgate.model.pyproject import find_root, load_settings
 from perfgate.model.settings import GraphTrace, Settings, check_budgets
 
 
@@ -189,28 +189,6 @@ def test_without_a_project_the_root_is_where_one_stands(
     monkeypatch.setattr(Path, "is_file", lambda _path: False)
     monkeypatch.setattr(Path, "exists", lambda _path: False)
     assert find_root(tmp_path) == tmp_path
-
-
-@pytest.mark.parametrize(
-    ("files", "around"),
-    [
-        ({"pyproject.toml": "[tool.perfgate]\n"}, ""),
-        ({"pyproject.toml": "[tool.perfgate.budgets]\nstep_ms = 0.1\n"}, ""),
-        ({"a/pyproject.toml": "[tool.perfgate]\n", "pyproject.toml": "[tool.perfgate]\n"}, "a"),
-        ({"workloads/w.py": "", "baselines/no-gpu/w.json": ""}, ""),
-        ({"workloads/w.py": ""}, None),
-        ({"pyproject.toml": "[tool.pytest]\n"}, None),
-        ({"pyproject.toml": "[tool.perfgate]\n", "a/b/pyproject.toml": "[tool.perfgate]\n"}, None),
-        ({"pyproject.toml": "[tool.perfgate]\n", "a/b/workloads/w.py": ""}, None),
-    ],
-)
-def test_a_root_that_is_no_project_lies_in_the_nearest(
-    tmp_path: Path, files: Mapping[str, str], around: str | None
-) -> None:
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    assert project_around(tmp_path / "a" / "b") == (None if around is None else tmp_path / around)
 
 
 # Wrong files

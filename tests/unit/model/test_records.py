@@ -108,14 +108,14 @@ def test_a_metric_that_one_process_lacks_is_not_measured() -> None:
 
 
 def test_texts_of_before_there_were_codes_are_read_as_notes() -> None:
-    new = records.process({}, absent={Metric.NCCL_MS: NO_NCCL})
+    new = records.process({})
     old = new.model_dump(mode="json", exclude={"notes"}) | {
-        "absent": {"nccl_ms": "no NCCL kernels", "step_ms": "lost"},
+        "absent": {"step_ms": "lost"},
         "complaints": ["first-time work"],
         "remarks": ["it runs ahead"],
     }
     read = type(new).model_validate(old)
-    assert read.absent == {Metric.NCCL_MS: NO_NCCL, Metric.STEP_MS: quoted("lost")}
+    assert read.absent == {Metric.STEP_MS: quoted("lost")}
     assert read.notes == (quoted("first-time work", Severity.INVALID), quoted("it runs ahead"))
 
 

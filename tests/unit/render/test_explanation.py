@@ -103,7 +103,7 @@ def test_what_a_side_lacks_is_said_beneath_it_and_no_metric_of_it_is_gone(
             "values": {Metric.STEP_MS: (14.2,), Metric.GAP_MS: (5.6,)},
         }
     )
-    found = PlacedFinding(rule=RuleName.GPU_GAPS, range="load", count=1, ms=2.0, steps=20)
+    found = PlacedFinding(rule=RuleName.CUDA_API_SYNC, range="load", count=1, ms=2.0, steps=20)
     change = RuleChange(rule=found.rule, range=found.range, now=found)
     found_there = Explanation(
         a=a,

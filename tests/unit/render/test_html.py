@@ -21,7 +21,6 @@ from perfgate.model.outcome import Outcome
 from perfgate.model.pagedata import (
     Bar,
     Lane,
-    PageData,
     PageWorkload,
     StepView,
     page_data,
@@ -287,38 +286,6 @@ def test_the_step_is_drawn_from_its_bars_to_a_nanosecond() -> None:
         (0.123, 1.5, "a\\u202e", 1, 1.5),
         (3000, 50, "b", 4, 40),
     ]
-
-
-# A large page
-
-
-def kept_timelines(html: str) -> list[str]:
-    return re.findall(r'id="steps-(w-[^"]+)"', html)
-
-
-def three() -> PageData:
-    outcomes = (Outcome.PASSED, Outcome.REGRESSED, Outcome.IMPROVED)
-    return pages.page(
-        *(pages.whole(f"loop{n}", outcome, bars=400) for n, outcome in enumerate(outcomes))
-    )
-
-
-def test_timelines_of_passing_workloads_are_left_out_first_and_the_page_says_so() -> None:
-    whole = page_html(three())
-    assert kept_timelines(whole) == ["w-loop1", "w-loop2", "w-loop0"]
-    assert "left out" not in whole
-    size = len(whole.encode())
-
-    one_less = page_html(three(), most_bytes=size - 100)
-    assert kept_timelines(one_less) == ["w-loop1", "w-loop2"]
-    assert len(one_less.encode()) <= size - 100
-    assert "the timelines of 1 passing workload are left out" in one_less
-    assert one_less.count("Its timeline is left out of this page") == 1
-
-    none = page_html(three(), most_bytes=1)
-    assert kept_timelines(none) == []
-    assert "the timelines of 2 passing and 1 other workloads are left out" in none
-    assert "Lanes" in none
 
 
 # From a gate's document

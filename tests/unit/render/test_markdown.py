@@ -40,7 +40,7 @@ def test_a_shut_gate_is_shown_worst_first_with_a_table_of_what_moved() -> None:
     advice = Advice(
         topic=Topic.LOADER,
         range="get batch",
-        what=note("quoted-advice", evidence="get batch takes 6 ms", usually="Workers help."),
+        what=note("advice-unhidden", under=" under get batch", ms=6.0, exposed_ms=5.0),
     )
     verdict = regressed(
         where_notes={Metric.STEP_MS: quoted("+1.86 ms: gap_ms +1.8 under get batch")},
@@ -52,7 +52,7 @@ def test_a_shut_gate_is_shown_worst_first_with_a_table_of_what_moved() -> None:
     assert page.index("<code>mlp</code>") < page.index("<code>fine</code>")
     assert '<td style="text-align:right">14.20</td>' in page
     assert "gap_ms +1.8 under get batch" in html.unescape(page)
-    assert "get batch takes 6 ms. Workers help." in html.unescape(page)
+    assert "no kernel runs for 5.000 ms of it. In a stream of its own" in html.unescape(page)
     assert "### `fine`" not in written  # of what passed there is nothing more to say
 
 

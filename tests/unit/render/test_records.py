@@ -97,7 +97,7 @@ def test_comparison_shows_medians(snapshot: SnapshotAssertion) -> None:
     b = side_of_samples("after.sqlite", [slow])
     found = ComparedSides(a=a, b=b, rows=differences(a, b))
     page = Page(width=80, colour=False)
-    assert comparison_text(page, found, captures=(False, False)) == snapshot
+    assert comparison_text(page, found) == snapshot
 
 
 def test_baseline_and_result_of_unlike_machines_are_compared_with_a_warning() -> None:
@@ -123,7 +123,7 @@ def test_comparison_says_what_a_side_lacks_and_what_cannot_be_compared(
     rows = (step.model_copy(update=apart), *others)
     found = ComparedSides(a=a, b=b, rows=rows, warnings=(quoted("a was traced unlike b"),))
     page = Page(width=80, colour=False)
-    assert comparison_text(page, found, captures=(False, False)) == snapshot
+    assert comparison_text(page, found) == snapshot
 
 
 def test_windows_without_steps_differ_in_ms_and_not_in_points_of_a_step() -> None:
@@ -132,7 +132,7 @@ def test_windows_without_steps_differ_in_ms_and_not_in_points_of_a_step() -> Non
         for name, gap in (("a", 54.5), ("b", 74.5))
     )
     found = ComparedSides(a=a, b=b, rows=differences(a, b))
-    shown = comparison_text(Page(width=80, colour=False), found, captures=(False, False))
+    shown = comparison_text(Page(width=80, colour=False), found)
     assert [line.split() for line in shown.splitlines()[-2:]] == [
         ["gap_ms", "54.50", "74.50", "+20.00", "ms"],
         ["h2d_ms", "8.400", "8.400", "0", "%"],

@@ -17,10 +17,6 @@ from perfgate.system.files import (
     files_below,
     left,
     lock,
-    locked,
-    remove_left_folders,
-    remove_unfinished,
-    temporary_folder,
     underway,
     write_whole,
 )
@@ -53,24 +49,6 @@ def test_a_file_is_written_whole_or_stays_as_it_was(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_what_a_killed_writer_left_is_removed_unless_somebody_writes(tmp_path: Path) -> None:
-    unfinished = tmp_path / ".perfgate-0123.tmp"
-    unfinished.touch()
-    (tmp_path / "baseline.json").touch()
-    holds = (
-        "from perfgate.system.files import locked\n"
-        f"held = ExitStack(); held.enter_context(locked(Path({str(tmp_path)!r})))"
-    )
-    with elsewhere(holds):
-        with locked(tmp_path) as is_held:
-            assert not is_held
-        remove_unfinished(tmp_path)
-        assert unfinished.exists()
-    remove_unfinished(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["baseline.json"]
-    remove_unfinished(tmp_path / "nowhere")
-
-
 def test_a_lock_is_held_by_one(tmp_path: Path) -> None:
     first, second = (os.open(tmp_path, os.O_RDONLY) for _ in range(2))
     assert lock(first)
@@ -94,21 +72,6 @@ def test_a_marked_folder_is_left_only_by_a_killed_process(tmp_path: Path) -> Non
     with underway(tmp_path):
         assert (tmp_path / UNDERWAY).exists()
     assert not (tmp_path / UNDERWAY).exists()
-
-
-def test_temporary_folders_of_killed_processes_are_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    killed, nested = tmp_path / "perfgate-killed", tmp_path / "perfgate-nested"
-    for folder in (killed, nested / "inner", tmp_path / "other"):
-        folder.mkdir(parents=True)
-        (folder / UNDERWAY).touch()
-    (nested / UNDERWAY).touch()
-    with temporary_folder("kind") as mine, underway(nested / "inner"):
-        remove_left_folders()
-        assert {path.name for path in tmp_path.iterdir()} == {mine.name, "perfgate-nested", "other"}
-    assert not mine.exists()
 
 
 def test_what_vanishes_while_files_are_looked_for_is_passed_over(tmp_path: Path) -> None:

@@ -12,16 +12,14 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
-import psutil
 import pytest
 from support.processes import is_alive
 
 from perfgate.model.order import RUN_COOKIE
 from perfgate.model.secrets import Cleaner
-from perfgate.system import ending, gate_process
-from perfgate.system.ending import abandoned, adopting, end_marked, new_mark, processes_of
-from perfgate.system.gate_process import run_to_end
-from perfgate.system.process import Finished, Listening, run_process
+from perfgate.system import ending, process
+from perfgate.system.ending import abandoned, end_marked, new_mark
+from perfgate.system.process import Finished, Listening, run_process, run_to_end
 from perfgate.system.signals import ending_as_on_ctrl_c
 
 ENV = {"PATH": os.environ["PATH"]}
@@ -127,7 +125,8 @@ def test_of_very_much_output_the_log_keeps_both_ends_and_says_how_much_is_betwee
     (place,) = (at for at, line in enumerate(kept) if line.startswith("[perfgate left out "))
     assert (kept[0], kept[-1]) == ("first", "last")
     assert len(kept) - 1 + int(kept[place].split()[3]) == 200_002
-    assert 1_900_000 <= min(place, len(kept) - place) * 100 <= 2_100_000
+    assert place * 100 == pytest.approx(2_000_000, rel=0.05)
+    assert len(kept) - 1 - place == 5_000
 
 
 @pytest.mark.parametrize(
@@ -227,46 +226,6 @@ def test_whatever_bears_a_mark_is_ended_and_nothing_else() -> None:
             others.kill()
 
 
-def test_a_process_whose_number_another_bore_before_is_ended_too() -> None:
-    job = uuid.uuid4().hex
-    with sleeper(job) as one, sleeper(job) as other:
-        try:
-            tuple(psutil.process_iter())
-            before = psutil._pmap[one.pid]  # type: ignore[attr-defined]
-            before._ident = (one.pid, 1.0)
-            end_marked(job)
-            assert [ended.wait(timeout=10) for ended in (one, other)] == [-signal.SIGTERM] * 2
-        finally:
-            one.kill()
-            other.kill()
-
-
-def test_what_left_its_session_and_cleared_its_environment_is_adopted_and_ended(
-    tmp_path: Path,
-) -> None:
-    hidden = f"env -i /usr/bin/setsid sh -c 'sleep 60 & echo $! > {tmp_path / 'pid'}'"
-    bystander = subprocess.Popen(["sleep", "61"])
-    try:
-        with adopting() as end_adopted:
-            finished, _ = run(
-                f"import subprocess; subprocess.run({hidden!r}, shell=True, check=True)", tmp_path
-            )
-            pid = pid_in(tmp_path)
-            assert (finished.left, is_alive(pid)) == ((), True)
-            assert processes_of("whatever") == []
-            assert end_adopted() == ("sleep",)
-            assert not is_alive(pid)
-            assert end_adopted() == ()
-        assert bystander.poll() is None
-        subprocess.run(["setsid", "sh", "-c", f"sleep 60 & echo $! > {tmp_path}/pid"], check=True)
-        orphan = psutil.Process(pid_in(tmp_path))
-        assert orphan.ppid() != os.getpid()
-        orphan.kill()
-    finally:
-        bystander.kill()
-        bystander.wait()
-
-
 def test_what_a_killed_process_left_is_known_by_more_than_its_id() -> None:
     mine = new_mark()
     marks = {
@@ -277,7 +236,7 @@ def test_what_a_killed_process_left_is_known_by_more_than_its_id() -> None:
     }
     started = {whose: sleeper(f"outer:{mark}") for whose, mark in marks.items()}
     try:
-        found = {process.pid for process in abandoned()}
+        found = {one.pid for one in abandoned()}
         assert {whose for whose, one in started.items() if one.pid in found} == {
             "one before it with the same id"
         }
@@ -322,7 +281,7 @@ def test_interrupted_we_wait_until_a_command_has_cleared_up(tmp_path: Path) -> N
 def test_a_command_that_does_not_end_is_killed_with_what_it_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gate_process, "PATIENCE_S", 0.3)
+    monkeypatch.setattr(process, "PATIENCE_S", 0.3)
     program = (
         "import subprocess; one = subprocess.Popen(['sleep', '60'])\n"
         "open('pid', 'w').write(str(one.pid)); time.sleep(60)"
@@ -402,22 +361,3 @@ for line in range(400):
     assert seen == ["[hidden: secret]"]
     assert (tmp_path / "log").read_text().splitlines() == seen
     assert cleaned < 200 * 400 * 20
-
-
-def test_output_without_line_ends_is_not_cleaned_over_and_over(tmp_path: Path) -> None:
-    cleaned = 0
-
-    def clean(text: str) -> str:
-        nonlocal cleaned
-        cleaned += len(text)
-        return text
-
-    run_process(
-        (sys.executable, "-c", "print('x' * 2_000_000, end='')"),
-        cwd=tmp_path,
-        env=os.environ,
-        log=tmp_path / "log",
-        timeout_s=30,
-        listening=Listening(clean=clean),
-    )
-    assert cleaned < 6 * 2_000_000

@@ -4,8 +4,6 @@ it may be left."""
 from __future__ import annotations
 
 import copy
-import os
-import pickle
 from collections.abc import Callable
 from types import ModuleType
 
@@ -162,38 +160,10 @@ def test_steps_first_with_data_for_every_turn_is_right(calls: list[str]) -> None
     assert calls[-len(CLOSING) :] == CLOSING
 
 
-def test_steps_are_not_pickled_and_what_only_tries_is_reported_in_its_own_way(
-    calls: list[str],
-) -> None:
-    steps = made(calls)
-    for error in (StepsMisused, TypeError):
-        with pytest.raises(
-            error, match=r"^the steps were taken to another process, and only the workload's own "
-        ):
-            pickle.dumps({"data": steps})
-    assert list(steps) == [0, 1, 2, 3, 4]
-    steps.check()
-
-
 def test_a_copy_of_what_holds_the_steps_holds_the_same_loop(calls: list[str]) -> None:
     steps = made(calls)
     assert copy.copy(steps) is steps
     assert copy.deepcopy([steps])[0] is steps
-
-
-def test_an_iterator_that_was_made_before_a_fork_begins_no_loop_there(
-    calls: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    steps = made(calls)
-    loop = iter(steps)
-    with monkeypatch.context() as in_the_child:
-        in_the_child.setattr(os, "getpid", lambda: 4711)
-        assert not steps.is_here
-        with pytest.raises(StepsMisused, match=r"^the steps were taken to another process"):
-            next(loop)
-    with pytest.raises(StepsMisused, match=r"^the steps were taken to another process"):
-        steps.check()
-    assert calls == []
 
 
 def test_an_exception_in_the_loop_closes_range_and_capture_and_is_the_one_raised(

@@ -9,8 +9,7 @@ from support.fake_nsys import RECENT, Fake
 
 from perfgate.model.errors import CaptureUnreadable, PerfgateError
 from perfgate.model.order import RUN_COOKIE
-from perfgate.model.reports import Findings, ReportName, Reports, RuleName
-from perfgate.profilers.nsys import reports as nsys_reports
+from perfgate.model.reports import Finding, ReportName, Reports, RuleName
 from perfgate.profilers.nsys.answers import export
 from perfgate.profilers.nsys.reports import run_reports, run_rules
 from perfgate.profilers.nsys.tool import NsysTool, NsysVersion
@@ -27,8 +26,8 @@ UNKNOWN = """echo; echo "ERROR: Report '$name' could not be found." >&2"""
 NVTX = """Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Style,Range
 100.0,5397846,5,1079569.2,1074207.0,1072625,1098413,10858.3,PushPop,step
 """
-GAPS = "Row#,Duration (ns),Start (ns),PID,Device ID,Context ID\n"
-GAP = f"{GAPS}1,30,100,548,0,1\n"
+CALLS = "Duration (ns),Start (ns),PID,TID,API Name\n"
+CALL = f"{CALLS}30,100,548,0,x\n"
 OTHERS = set(ReportName) - {ReportName.NVTX_SUM}
 
 
@@ -45,7 +44,7 @@ def reports(fake: Fake, prints: str, version: NsysVersion = RECENT) -> Reports:
     return run_reports(tool, fake.sqlite, fake.folder / "printed")
 
 
-def findings(fake: Fake, prints: str, version: NsysVersion = RECENT) -> Findings:
+def findings(fake: Fake, prints: str, version: NsysVersion = RECENT) -> tuple[Finding, ...]:
     tool = fake.make(prints=prints, version=version)
     return run_rules(tool, fake.sqlite, fake.folder / "printed")
 
@@ -149,26 +148,13 @@ def test_found_nothing_found_and_skipped_differ_by_the_log(fake: Fake) -> None:
     for rule in RuleName:
         (folder / f"{rule}.csv").write_text("of another capture")
     skips = of("cuda_memset_sync", SKIPS, NOTHING)
-    found = findings(fake, of("gpu_gaps", writes(GAP), skips))
-    assert {rule: len(rows) for rule, rows in found.rows.items() if rows} == {RuleName.GPU_GAPS: 1}
-    assert found.skipped == {RuleName.CUDA_MEMSET_SYNC: LACKS}
-    assert {path.name: path.read_text() for path in folder.iterdir()} == {"gpu_gaps.csv": GAP}
+    found = findings(fake, of("cuda_api_sync", writes(CALL), skips))
+    assert [one.rule for one in found] == [RuleName.CUDA_API_SYNC]
+    assert {path.name: path.read_text() for path in folder.iterdir()} == {"cuda_api_sync.csv": CALL}
 
 
 def test_a_rule_that_a_version_does_not_know_is_skipped(fake: Fake) -> None:
-    found = findings(fake, of("cuda_api_sync", UNKNOWN, NOTHING), NsysVersion(2026, 1))
-    assert found.skipped.keys() == {RuleName.CUDA_API_SYNC}
-
-
-@pytest.mark.parametrize(("written", "cut"), [(2, {}), (3, {RuleName.GPU_GAPS: 2})])
-def test_a_rule_that_finds_more_than_is_read_is_cut(
-    fake: Fake, monkeypatch: pytest.MonkeyPatch, written: int, cut: dict[RuleName, int]
-) -> None:
-    monkeypatch.setattr(nsys_reports, "MOST_ROWS", 2)
-    rows = "".join(f"{n},{100 - n},{1000 * n},548,0,1\n" for n in range(1, written + 1))
-    found = findings(fake, of("gpu_gaps", writes(GAPS + rows), NOTHING))
-    assert [row.duration_ns for row in found.rows[RuleName.GPU_GAPS]] == [99, 98]
-    assert found.cut == cut
+    assert findings(fake, of("cuda_api_sync", UNKNOWN, NOTHING), NsysVersion(2026, 1)) == ()
 
 
 @pytest.mark.parametrize(
@@ -181,16 +167,16 @@ def test_a_rule_that_finds_more_than_is_read_is_cut(
         ),
         (
             f"""{NOTHING}; echo; echo "ERROR: Report '$name.py' encountered an internal error" """,
-            "ERROR: Report 'gpu_gaps.py' encountered an internal error",
+            "ERROR: Report 'cuda_api_sync.py' encountered an internal error",
         ),
         (
-            f"""{writes(GAP)}; echo "ERROR: Report '$name.py' encountered an internal error" """,
-            "ERROR: Report 'gpu_gaps.py' encountered an internal error",
+            f"""{writes(CALL)}; echo "ERROR: Report '$name.py' encountered an internal error" """,
+            "ERROR: Report 'cuda_api_sync.py' encountered an internal error",
         ),
         (f'{NOTHING}; echo "SKIPPED: $source file does not contain StringIds table."', ""),
         (f"{NOTHING}; echo; echo boom. >&2; exit 1", "boom"),
         ("kill -9 $$", "exit status -9"),
-        (f"""printf '{GAP}' > "$csv"; kill -6 $$""", "exit status -6"),
+        (f"""printf '{CALL}' > "$csv"; kill -6 $$""", "exit status -6"),
         (f"{NOTHING}; exit 1", "exit status 1"),
     ],
     ids=[
@@ -206,11 +192,11 @@ def test_a_rule_that_finds_more_than_is_read_is_cut(
     ],
 )
 def test_what_was_neither_printed_nor_skipped_is_an_error(fake: Fake, does: str, said: str) -> None:
-    error = refusal(fake, of("gpu_gaps", does, writes("Row#\n")))
+    error = refusal(fake, of("cuda_api_sync", does, writes("TID\n")))
     assert error.code in ("nsys-printed-nothing", "columns-unknown")
-    error = refusal(fake, of("gpu_gaps", does, f"{NOTHING}; echo"))
+    error = refusal(fake, of("cuda_api_sync", does, f"{NOTHING}; echo"))
     assert error.code == "nsys-printed-nothing"
-    assert error.fields["name"] in ("gpu_gaps", "cuda_memcpy_async")
+    assert error.fields["name"] in ("cuda_api_sync", "cuda_memcpy_async")
     assert said in str(error.fields["said"])
     assert f"--rule={error.fields['name']}" in str(error.fields["command"])
 

@@ -76,7 +76,7 @@ def test_profile_of_a_window_has_its_delay_and_duration_in_seconds() -> None:
     ("rules", "asked", "words"),
     [
         (False, ("nvtx_sum", "cuda_api_sum"), ("--report=nvtx_sum", "--report=cuda_api_sum")),
-        (True, ("gpu_gaps:gap=0", "x"), ("--rule=gpu_gaps:gap=0", "--rule=x")),
+        (True, ("cuda_api_sync:rows=9", "x"), ("--rule=cuda_api_sync:rows=9", "--rule=x")),
     ],
 )
 def test_answers_are_asked_for_in_nanoseconds_and_bytes(

@@ -38,8 +38,7 @@ def test_what_git_cannot_say_has_its_cause(root: Path, tmp_path: Path, env: Env)
     assert refusal(bare, {**env, "GIT_CEILING_DIRECTORIES": str(tmp_path)}) == "no-repository"
     run(bare, env, "init", "--quiet")
     assert refusal(bare, env) == "no-commit-yet"
-    assert refusal(root, {**env, "PATH": str(bare)}) == "git-missing"
-    assert refusal(tmp_path / "gone", env) == "git-folder-missing"
+    assert refusal(root, {**env, "PATH": str(bare)}) == "git-not-started"
     (root / ".git" / "index").write_text("no index")
     assert refusal(root, env) == "git-failed"
 

@@ -34,23 +34,10 @@ def test_whatever_the_commit_does_not_hold_makes_it_dirty_but_for_baselines(
     assert bool(git.changes(root, env=env, baselines="baselines")) is dirty
 
 
-@pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
-def test_a_file_that_git_was_asked_not_to_look_at_is_dirty(root: Path, env: Env, flag: str) -> None:
-    run(root, env, "update-index", flag, "train.py")
-    (root / "train.py").write_text("fast\n")
-    assert run(root, env, "status", "--porcelain") == ""
-    assert git.require_commit(root / "workloads", env=env).dirty
-    assert git.changes(root / "workloads", env=env) == ("train.py",)
-
-
 def test_a_file_that_a_sparse_checkout_leaves_out_is_no_change(root: Path, env: Env) -> None:
     run(root, env, "sparse-checkout", "set", "--no-cone", "/workloads/")
     assert not (root / "train.py").exists()
     assert not git.require_commit(root, env=env).dirty
-    run(root, env, "sparse-checkout", "disable")
-    run(root, env, "update-index", "--assume-unchanged", "train.py")
-    (root / "train.py").unlink()
-    assert git.changes(root, env=env) == ("train.py",)
 
 
 def test_the_word_of_a_file_watcher_is_not_taken_for_the_files(

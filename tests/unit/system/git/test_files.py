@@ -68,19 +68,6 @@ def test_a_folder_of_git_itself_is_no_project(root: Path, env: Env) -> None:
     assert caught.value.code == "not-in-checkout"
 
 
-def test_what_is_tracked_is_reported_of_files_and_folders(root: Path, env: Env) -> None:
-    (root / "run.log").write_text("")
-    (root / "[odd]*.py").write_text("")
-    asked = ("train.py", "workloads", "run.log", "none", "[odd]*.py")
-    assert [git.is_tracked(root, root / name, env=env) for name in asked] == [
-        True,
-        True,
-        False,
-        False,
-        False,
-    ]
-
-
 def test_what_is_ignored_is_reported_of_what_is_there_and_what_is_not(root: Path, env: Env) -> None:
     run(root, env, "add", "--force", "--intent-to-add", "--", "train.py")
     asked = ("run.log", "odd [name].log", "train.py", "new.py", ".perfgate/x")
