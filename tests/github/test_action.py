@@ -159,43 +159,6 @@ def test_no_published_file_holds_the_jobs_environment(regressed: tuple[Machine, 
     assert suffixes == {"json", "html", "xml", "sqlite", "csv"}
 
 
-@pytest.mark.parametrize(
-    ("inconclusive", "status", "outcome", "kind"),
-    [("warn", 0, "open", "warning"), ("", 1, "shut", "error")],
-)
-def test_a_budget_that_the_runs_cannot_show_is_inconclusive(
-    runner: Runner, inconclusive: str, status: int, outcome: str, kind: str
-) -> None:
-    machine = runner("unchanged")
-    done = gated(machine, budgets="gap_ms=0.001", runs="5", max_runs="5", inconclusive=inconclusive)
-    assert (done.status, done.outputs["outcome"]) == (status, outcome), done.log
-    (shown,) = done.commands
-    assert shown.startswith(
-        f"::{kind} file=workloads/small_loops.py,line=4,title=mlp%3A INCONCLUSIVE::"
-    ), shown
-    assert "INCONCLUSIVE" in machine.summary_text
-    settings = machine.document.settings
-    assert (settings.budgets, settings.runs, settings.max_runs) == ({"gap_ms": 0.001}, 5, 5)
-
-
-@pytest.mark.parametrize(
-    ("new", "status", "outcome", "kind"),
-    [("", 1, "shut", "error"), ("allow", 0, "open", "warning")],
-)
-def test_a_workload_without_a_baseline_is_shown_how_to_get_one(
-    runner: Runner, new: str, status: int, outcome: str, kind: str
-) -> None:
-    machine = runner("unchanged", branch="unblessed")
-    done = gated(machine, new=new)
-    assert (done.status, done.outputs["outcome"]) == (status, outcome), done.log
-    (shown,) = done.commands
-    assert shown.startswith(
-        f"::{kind} file=workloads/small_loops.py,line=4,title=mlp%3A NO_BASELINE::"
-    )
-    assert "perfgate bless mlp" in shown
-    assert alike(published(machine, done, "failure")["kept-perfgate"]) == KEPT
-
-
 def test_a_project_in_a_subfolder_is_annotated_from_the_repositorys_top(runner: Runner) -> None:
     machine = runner("regressed")
     service = machine.workspace / "services" / "train"
@@ -208,13 +171,6 @@ def test_a_project_in_a_subfolder_is_annotated_from_the_repositorys_top(runner: 
     ), done.log
     assert done.outputs["json"] == str(service / ".perfgate" / "github" / "perfgate.json")
     assert done.outputs["captures"] == "", "nobody asked for them"
-
-
-def test_a_baseline_that_a_branch_adds_is_named(runner: Runner) -> None:
-    machine = runner("unchanged", GITHUB_BASE_REF="unblessed")
-    done = gated(machine)
-    assert done.status == 0, done.log
-    assert "`baseline mlp on nvidia-h200`" in machine.summary_text
 
 
 def test_a_branch_that_cannot_be_found_shuts_the_gate(runner: Runner) -> None:
@@ -249,18 +205,6 @@ def test_a_pytest_that_exits_well_behind_a_shut_gate_does_not_open_it(runner: Ru
     machine.write("workloads/conftest.py", "import os\ndef pytest_unconfigure(): os._exit(0)\n")
     done = gated(machine)
     assert (done.status, done.outputs["outcome"]) == (1, "shut"), done.log
-
-
-def test_what_stands_in_the_projects_options_neither_stops_nor_narrows_the_gate(
-    runner: Runner,
-) -> None:
-    options = "-n auto -k twin --deselect=workloads/small_loops.py"
-    machine = runner("regressed", PYTEST_ADDOPTS=f"-p support.replayed {options}")
-    done = gated(machine)
-    assert (done.status, done.outputs["outcome"]) == (1, "shut"), done.log
-    assert [str(one.verdict.outcome) for one in machine.document.workloads] == ["REGRESSED"], (
-        done.log
-    )
 
 
 def test_a_pytest_that_fails_behind_open_verdicts_shuts_the_gate(runner: Runner) -> None:

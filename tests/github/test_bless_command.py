@@ -164,13 +164,6 @@ def test_an_answer_that_cannot_be_posted_undoes_nothing(job: Job) -> None:
     assert job.scene.on_branch() is not None
 
 
-def test_what_is_not_there_is_asked_for_by_name(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
-    env = job.dispatch()
-    del env["GITHUB_TOKEN"]
-    monkeypatch.delenv("GITHUB_TOKEN", raising=False)
-    assert job.run("bless", env).code == "actions-token-missing"
-
-
 def test_nothing_of_the_branch_is_run_by_the_whole_command(job: Job, tmp_path: Path) -> None:
     """As the workflow starts it: the installed script, in the folder of a branch that would like to
     be run."""
@@ -220,12 +213,6 @@ def test_a_named_workload_is_taken_on_all_machines(job: Job) -> None:
 def blessed(job: Job) -> set[str]:
     paths = (Path(path) for path in job.hub.content("faster") if path.startswith("baselines/"))
     return {f"{path.parent.name}/{path.stem}" for path in paths}
-
-
-def test_what_no_gate_has_judged_is_held_to_the_budgets_of_the_project(job: Job) -> None:
-    job.scene.bless(job.scene.baseline(*[12.16] * 5))
-    job.scene.gate(job.scene.result(*[12.9] * 5, outcome=Outcome.NO_BASELINE))
-    assert job.dispatched().status == 22
 
 
 def test_a_loss_is_blessed_only_when_it_is_called_one(job: Job) -> None:
