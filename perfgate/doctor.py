@@ -270,25 +270,22 @@ def check_torch(
             encoding="utf-8",
             errors="replace",
             timeout=timeout_s,
-            check=False,
+            check=True,
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return CheckResult("torch", note("torch-fails", BAD, reason=str(error), python=python))
-    lines = done.stdout.strip().splitlines()
-    if done.returncode != 0 or not lines:
-        reason = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+    except (OSError, subprocess.SubprocessError) as error:
+        failed = error.stderr if isinstance(error, subprocess.CalledProcessError) else ""
+        reason = (failed.strip().splitlines() or [str(error)])[-1]
         if "No module named 'torch'" in reason:
             return CheckResult("torch", note("torch-absent", OPEN, python=python))
         return CheckResult("torch", note("torch-fails", BAD, reason=reason, python=python))
-    found = json.loads(lines[-1])
-    torch, gpus = str(found["torch"]), int(found["gpus"])
+    found = json.loads(done.stdout.strip().splitlines()[-1])
     built = f"CUDA {found['cuda']}" if found["cuda"] else "the CPU"
-    if gpus:
-        said = note("torch-sees", torch=torch, built=built, gpus=gpus)
+    if found["gpus"]:
+        said = note("torch-sees", torch=found["torch"], built=built, gpus=found["gpus"])
     elif gpu_expected:
-        said = note("torch-sees-none", BAD, torch=torch, built=built, python=python)
+        said = note("torch-sees-none", BAD, torch=found["torch"], built=built, python=python)
     else:
-        said = note("torch-without-gpu", OPEN, torch=torch, built=built)
+        said = note("torch-without-gpu", OPEN, torch=found["torch"], built=built)
     return CheckResult("torch", said)
 
 

@@ -373,17 +373,6 @@ def test_what_a_killed_gate_has_left_is_ended_by_the_last_step(
     the_gpu_is_free(tmp_path)
 
 
-def test_what_a_workload_hides_from_its_gate_is_ended_with_it(runner: Runner) -> None:
-    machine = runner("unchanged")
-    hidden = ["env", "-i", "setsid", "sh", "-c", "sleep 300 & echo $! > hidden"]
-    conftest = f"import subprocess\nsubprocess.run({hidden}, check=True)\n"
-    machine.write("workloads/conftest.py", conftest)
-    done = gated(machine)
-    assert done.status == 0, done.log
-    assert "sleep" in done.log
-    assert not psutil.pid_exists(int((machine.workspace / "hidden").read_text("utf-8")))
-
-
 def test_the_name_of_a_process_is_no_command_to_the_runner(runner: Runner, tmp_path: Path) -> None:
     machine = runner("unchanged")
     program = tmp_path / "a\n::error::b"
