@@ -155,11 +155,11 @@ def state_of(root: Path, top: Path, collect: Callable[[], Sequence[Declared]]) -
     """How the project at `root`, in the repository at `top`, decides about its gate; of a part that
     cannot be read, why."""
     settings = _settings_in(root)
-    parts: Mapping[str, Callable[[], Mapping[str, Values]]] = {
+    parts: Mapping[str, Callable[[], State]] = {
         "settings": lambda: {"setting": loosened.setting_values(load_settings(root, {}))},
         "pytest": lambda: {"pytest": _pytest(root)},
         "code": lambda: {
-            file.relative_to(top).as_posix(): loosened.code_values(file)
+            file.relative_to(top).as_posix(): loosened.code_of(file)
             for file in (*_conftests(root, settings.workloads), *_workflows(top))
         },
         "workloads": lambda: {
@@ -168,13 +168,13 @@ def state_of(root: Path, top: Path, collect: Callable[[], Sequence[Declared]]) -
         },
         "baselines": lambda: _baselines(Store(root, settings.baselines)),
     }
-    state: dict[str, Values] = {}
+    state: dict[str, Values | str] = {}
     for part, values in parts.items():
         try:
             state.update(values())
         except (PerfgateError, OSError, ValueError) as broken:
             why = broken.fact if isinstance(broken, PerfgateError) else str(broken)
-            state[part] = {loosened.UNREADABLE: why}
+            state[part] = loosened.Unreadable(why)
     return state
 
 
@@ -184,11 +184,11 @@ def _pytest(root: Path) -> Values:
     return loosened.pytest_values(sets)
 
 
-def _baselines(store: Store) -> dict[str, Values]:
+def _baselines(store: Store) -> State:
     return {
         f"baseline {one.workload} on {one.slug}": loosened.baseline_values(one.found)
         if isinstance(one.found, Baseline)
-        else {loosened.CODE: f"cannot be read: {one.found.fact}"}
+        else f"cannot be read: {one.found.fact}"
         for one in store.baselines.listed()
     }
 

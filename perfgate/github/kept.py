@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final
 
 from github import InputGitTreeElement
@@ -41,17 +41,14 @@ class Checkout:
 
     root: Path
     settings: Settings
-    env: Mapping[str, str]
-
-    @property
-    def store(self) -> Store:
-        """Its baselines."""
-        return Store(self.root, self.settings.baselines)
+    store: Store
+    prefix: PurePath
+    """Where it lies in its repository."""
 
     def path_in_tree(self, baseline: Baseline) -> str:
         """Return where a baseline lies, POSIX and from the top of the repository."""
         place = self.store.baselines.path(baseline.machine.slug, baseline.workload)
-        return (git.prefix(self.root, env=self.env) / place.relative_to(self.root)).as_posix()
+        return (self.prefix / place.relative_to(self.root)).as_posix()
 
 
 def checkout(root: Path, head_sha: str, *, env: Mapping[str, str]) -> Checkout:
@@ -66,7 +63,8 @@ def checkout(root: Path, head_sha: str, *, env: Mapping[str, str]) -> Checkout:
     commit = git.require_commit(root, env=env, baselines=settings.baselines)
     if commit.sha != head_sha or commit.dirty:
         raise BlessRefused("checkout-elsewhere", commit=commit.sha[:12], expected=head_sha[:12])
-    return Checkout(root=root, settings=settings, env=env)
+    store, prefix = Store(root, settings.baselines), git.prefix(root, env=env)
+    return Checkout(root=root, settings=settings, store=store, prefix=prefix)
 
 
 # The results

@@ -23,10 +23,13 @@ from perfgate.model.workload import Declared
 
 LONGEST: Final = 200
 """Characters of a value that are shown."""
-CODE: Final = "code"
-"""The name of what is known of a thing that is compared as a whole."""
-UNREADABLE: Final = "cannot be read"
-"""The name of why a part, such as all workloads, is not known."""
+
+
+class Unreadable(str):
+    """Why a part, such as all workloads, is not known."""
+
+    __slots__ = ()
+
 
 _OF_PYTEST_ALONE: Final = (
     *("asyncio_*", "cache_dir", "console_output_style", "doctest_*", "filterwarnings", "junit_*"),
@@ -41,9 +44,9 @@ _FOLLOWS: Final = {
 
 Values = Mapping[str, Any]
 """What is known of one thing, by name, as JSON has it."""
-State = Mapping[str, Values]
-"""A project, as far as it decides about its own gate: values by what each thing is called,
-`setting`, `pytest`, `workload mlp`, `conftest.py`."""
+State = Mapping[str, Values | str]
+"""A project, as far as it decides about its own gate: by what each thing is called (`setting`,
+`pytest`, `workload mlp`, `conftest.py`) its values, or what it is as a whole."""
 
 
 # Which way a value moves the gate
@@ -87,41 +90,39 @@ others say what it does. What has no rule loosens."""
 
 
 def differences(base: State, head: State) -> tuple[Difference, ...]:
-    """All that differs, what loosens the gate first; of a part that cannot be read only that."""
+    """All that differs, what loosens the gate first; of what cannot be read only that."""
     every = sorted({*base, *head})
-    unread = [one for one in every if UNREADABLE in {**base.get(one, {}), **head.get(one, {})}]
-    kinds = {one.removesuffix("s") for one in unread}
-    others = [one for one in every if one.partition(" ")[0] not in {*kinds, *unread}]
-    things = [*unread, *others]
-    found = [one for what in things for one in _compared(what, base.get(what), head.get(what))]
+    unread = [
+        one for one in every if Unreadable in {type(base.get(one, "")), type(head.get(one, ""))}
+    ]
+    found = [
+        difference
+        for what in unread or every
+        for difference in _compared(what, base.get(what), head.get(what))
+    ]
     order = list(Direction)
     return tuple(sorted(found, key=lambda one: order.index(one.direction)))
 
 
-def _compared(what: str, old: Values | None, new: Values | None) -> Iterator[Difference]:
-    if old is None or new is None or _has_parts(old) != _has_parts(new):
-        # A workload or a baseline more is one more that must pass; of new code nobody knows.
-        is_one_more = old is None and new is not None and _has_parts(new)
-        yield _difference(what, _whole(old), _whole(new), loosens=not is_one_more)
+def _compared(
+    what: str, old: Values | str | None, new: Values | str | None
+) -> Iterator[Difference]:
+    if not (isinstance(old, Mapping) and isinstance(new, Mapping)):
+        if old != new or isinstance(new, Unreadable):
+            # A workload or a baseline more is one more that must pass; of new code nobody knows.
+            is_one_more = old is None and isinstance(new, Mapping)
+            shown = ("there" if isinstance(one, Mapping) else one for one in (old, new))
+            yield _difference(what, *shown, loosens=not is_one_more)
         return
     for name in sorted({*old, *new}):
         was, now = old.get(name), new.get(name)
-        if was == now and name != UNREADABLE:
+        if was == now:
             continue
         rule = _RULES.get(name.partition(" ")[0])
         loosens = True if rule is None else rule(was, now)
         if loosens is not None:
-            shown = f"{what} {name}" if what in {"setting", "pytest"} else f"{what}: {name}"
-            yield _difference(shown, was, now, loosens=loosens)
-
-
-def _has_parts(values: Values) -> bool:
-    """Whether it is compared value by value."""
-    return {CODE, UNREADABLE}.isdisjoint(values)
-
-
-def _whole(values: Values | None) -> object:
-    return None if values is None else values.get(CODE) or values.get(UNREADABLE) or "there"
+            shown_name = f"{what} {name}" if what in {"setting", "pytest"} else f"{what}: {name}"
+            yield _difference(shown_name, was, now, loosens=loosens)
 
 
 def _difference(what: str, old: object, new: object, *, loosens: bool) -> Difference:
@@ -169,14 +170,14 @@ def pytest_values(options: Mapping[str, object]) -> Values:
     }
 
 
-def code_values(file: Path) -> Values:
+def code_of(file: Path) -> str:
     """A conftest or a workflow; of Python comments and form decide nothing."""
     text = file.read_text("utf-8", errors="replace")
     if file.suffix == ".py":
         with suppress(SyntaxError, ValueError, RecursionError):
             text = ast.unparse(ast.parse(text))
     digest = hashlib.sha256(text.encode(errors="replace")).hexdigest()
-    return {CODE: f"{len(text.splitlines())} lines ({digest[:12]})"}
+    return f"{len(text.splitlines())} lines ({digest[:12]})"
 
 
 def workload_values(declared: Declared) -> Values:

@@ -8,9 +8,8 @@ import pytest
 from support import records
 
 from perfgate.github.loosened import (
-    CODE,
-    UNREADABLE,
     State,
+    Unreadable,
     Values,
     baseline_values,
     differences,
@@ -34,7 +33,9 @@ def gate(
     skipped: str | None = None,
     settings: Mapping[str, object] | None = None,
 ) -> State:
-    things: dict[str, Values] = {"setting": setting_values(Settings.model_validate(settings or {}))}
+    things: dict[str, Values | str] = {
+        "setting": setting_values(Settings.model_validate(settings or {}))
+    }
     if workload is not None:
         declared = Declared(workload=workload, skipped=skipped)
         things[f"workload {workload.id}"] = workload_values(declared)
@@ -180,7 +181,7 @@ def test_fewer_runs_loosen() -> None:
 
 def test_what_cannot_be_read_on_either_side_loosens() -> None:
     whole = gate(records.baseline())
-    unread = {UNREADABLE: "it is broken"}
+    unread = Unreadable("it is broken")
     for part in ("workloads", "baselines", "settings", "pytest", "code"):
         broken = {**whole, part: unread}
         for base, head in ((broken, whole), (whole, broken), (broken, broken)):
@@ -191,7 +192,7 @@ def test_what_cannot_be_read_on_either_side_loosens() -> None:
 
 def test_a_baseline_is_no_other_where_it_was_damaged_before() -> None:
     whole = gate(records.baseline())
-    damaged = {**whole, "baseline mlp on nvidia-h200": {CODE: "cannot be read"}}
+    damaged = {**whole, "baseline mlp on nvidia-h200": "cannot be read"}
     assert found(damaged, damaged) == {}
     for base, head in ((damaged, whole), (whole, damaged)):
         assert found(base, head) == {"baseline mlp on nvidia-h200": LOOSENS}
