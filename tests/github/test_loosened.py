@@ -205,12 +205,9 @@ def test_what_a_change_does_to_its_gate_is_shown_without_secrets(runner: Runner)
     token, password = "ghp_" + "Zz9Yy8Xx7Ww6Vv5Uu4Tt3", "Sw0rd-Fish-22"
     machine = runner("unchanged")
     machine.env["DB_PASSWORD"] = password
-    ini = f"[pytest]\naddopts = --odd={token} --odder={password}\n"
-    sha = commit(
-        machine, {"pytest.ini": ini, "workloads/small_loops.py": "nothing here can be read ("}
-    )
-    done = asked(machine, sha)
-    assert (done.status, done.outputs["outcome"]) == (4, "none"), done.log
+    ini = f"[pytest]\nodd = {token}\nodder = {password}\n"
+    done = asked(machine, commit(machine, {"pytest.ini": ini}))
+    assert (done.status, done.outputs["outcome"]) == (1, "shut"), done.log
     assert "odder" in machine.summary_text
     for secret in (token, password):
         assert secret not in machine.summary_text.replace("\\", "").replace("\u200b", "")
