@@ -406,7 +406,7 @@ def _not_there(lesson: Lesson, before: RecordedVariant, now: RecordedVariant) ->
         if not all(place is not None and place <= last for place in places):
             shown = listed(sorted({"missing" if place is None else str(place) for place in places}))
             written.append(
-                f"{name} is at place {shown} of nvtx_sum before it, not among the first {last}"
+                f"{name} is at place {shown} of the ranges before it, not among the first {last}"
             )
     return written
 
@@ -430,7 +430,7 @@ def _where(
 
 
 def _place(run: RecordedRun, name: str) -> int | None:
-    names = [one.name for one in run.nvtx_sum]
+    names = run.longest_ranges
     return names.index(name) + 1 if name in names else None
 
 

@@ -37,8 +37,7 @@ class Lesson:
     at_least: float | None = None
     """So many times as fast."""
     top_range: tuple[str, int] | None = None
-    """A range that is among the first so many of nvtx_sum, the step's own apart, on the variant
-    before."""
+    """A range that is among the longest so many, the step's own apart, on the variant before."""
 
     @property
     def metrics(self) -> tuple[Metric, ...]:

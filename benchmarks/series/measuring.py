@@ -31,7 +31,6 @@ from benchmarks.series.recording import (
     Unusable,
     compact,
     refuse_other_parameters,
-    top_ranges,
 )
 from perfgate.execute.context import RunContext
 from perfgate.execute.run import TRIES, Measured, measure_run
@@ -387,7 +386,6 @@ class Nsys:
             run=run,
             machine=0,
             took_s=float(f"{time.monotonic() - began:.4g}"),
-            nvtx_sum=top_ranges(measured.reports),
             code=code_digest(measured.code),
             commit=self.commit,
         )

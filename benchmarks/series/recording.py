@@ -7,7 +7,6 @@ A run is kept as perfgate's own record of it, cut to what a table, a judgement a
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -18,8 +17,7 @@ from pydantic import Field
 from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.record import Record
-from perfgate.model.reports import Reports
-from perfgate.model.sample import ProcessSample, Run
+from perfgate.model.sample import OUTSIDE_RANGES, ProcessSample, Run
 from perfgate.model.workload import OWN_RANGES, STEP_RANGE, Workload
 from perfgate.system.files import write_whole
 from perfgate.words import say
@@ -31,19 +29,11 @@ MOST_PERIODS: Final = 60
 MOST_NAME: Final = 100
 """Characters of a kernel's name."""
 _DIGITS: Final = 6
-_OWN_RANGES: Final = frozenset({STEP_RANGE, *OWN_RANGES})
+_OWN_RANGES: Final = frozenset({STEP_RANGE, OUTSIDE_RANGES, *OWN_RANGES})
 
 
 class Unusable(Exception):
     """What is asked for cannot be measured, as one sentence."""
-
-
-class TopRange(Record):
-    """One range of nsys's own nvtx_sum, over the whole capture."""
-
-    name: str
-    total_ms: float
-    count: int
 
 
 class RecordedRun(Record):
@@ -54,11 +44,16 @@ class RecordedRun(Record):
     """Index into the recording's machines."""
     took_s: float = Field(gt=0)
     """From the start of nsys until its captures were measured."""
-    nvtx_sum: tuple[TopRange, ...] = ()
-    """The largest by their total time, perfgate's own ranges left out."""
     code: str | None = None
     """Digest of the project's files that it loaded."""
     commit: str | None = None
+
+    @property
+    def longest_ranges(self) -> list[str]:
+        """Ranges of a step by their time on the CPU, perfgate's own left out."""
+        ranges = [one for process in self.run.processes for one in process.ranges]
+        ranges.sort(key=lambda one: one.cpu_ms, reverse=True)
+        return list(dict.fromkeys(one.name for one in ranges if one.name not in _OWN_RANGES))
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -274,22 +269,6 @@ def _compact_process(process: ProcessSample) -> ProcessSample:
                 for one in kernels
             ),
         }
-    )
-
-
-def top_ranges(reports: Sequence[Reports]) -> tuple[TopRange, ...]:
-    """Return the largest ranges of nvtx_sum over all captures of a run, but perfgate's own, which
-    hold the others."""
-    totals: defaultdict[str, int] = defaultdict(int)
-    counts: defaultdict[str, int] = defaultdict(int)
-    for row in (row for one in reports for row in one.nvtx_sum):
-        if row.range not in _OWN_RANGES:
-            totals[row.range] += row.total_ns
-            counts[row.range] += row.count
-    largest = sorted(totals, key=lambda name: (-totals[name], name))[:MOST_RANGES]
-    return tuple(
-        TopRange(name=name[:MOST_NAME], total_ms=_rounded(totals[name] / 1e6), count=counts[name])
-        for name in largest
     )
 
 

@@ -13,14 +13,13 @@ from perfgate.bless.holds import Hold, budgets_of, last_plan, why_no_ab_run, wid
 from perfgate.bless.refusals import (
     has_lost,
     loss,
-    refuse_by_outcome,
     refuse_judged_loss,
     refuse_no_occasion,
     refuse_stale,
-    refuse_uneven,
+    refuse_unsound,
     selector,
 )
-from perfgate.bless.repeats import by_occasion, occasion_of, once, plainly_differ, why_no_repeat
+from perfgate.bless.repeats import occasion_of, plainly_differ, together, why_no_repeat
 from perfgate.explain import sides
 from perfgate.explain.breakdown import breakdown_of, kept
 from perfgate.explain.shown import start_notes
@@ -32,14 +31,11 @@ from perfgate.model.baseline import (
     FEWEST_RUNS,
     Anchor,
     Baseline,
-    BlessedRun,
     Blessing,
     Milestone,
     Result,
     code_digest,
     code_files,
-    common_step_names,
-    common_step_ranges,
     with_held,
 )
 from perfgate.model.comparison import Side
@@ -85,8 +81,8 @@ def bless(
     """Return the baseline that kept results make.
 
     The first result is the one that is blessed. Of the others, those of the same code, workload and
-    machine that may be blessed as well are joined to it, each measurement once, newest first, up to
-    30 runs; runs of results within 15 minutes of one another are one occasion.
+    machine that may be blessed as well are joined to it, newest first, up to 30 runs; runs of
+    results within 15 minutes of one another are one occasion.
 
     Args:
         results: kept results of one workload, newest first; at least one.
@@ -103,9 +99,8 @@ def bless(
     """
     newest = results[0]
     insist = consent.insist or consent.hold is not None
-    refuse_by_outcome(newest, insist=insist)
+    refuse_unsound(newest, insist=insist)
     refuse_stale(newest, code_now)
-    refuse_uneven(newest)
     if not consent.accept_regression:
         refuse_judged_loss(newest)
     old = baseline if baseline is not None and is_alike(baseline, newest) else None
@@ -115,11 +110,19 @@ def bless(
     if old is not None:
         new = new.model_copy(update={"held": old.held, "calibration": old.calibration})
     if len(new.runs) < FEWEST_RUNS:
-        raise _too_few_runs(newest, new, consent)
-    if old is not None and not consent.accept_regression:
-        _refuse_loss(
-            newest, Evidence(workload=new.workload, blessed=old, alone=_runs(joined)), budgets
+        raise BlessRefused(
+            "bless-too-few-runs",
+            workload=new.workload,
+            runs=len(new.runs),
+            occasions=len(new.occasions),
+            fewest=FEWEST_RUNS,
+            selector=selector(newest),
+            options="--accept-regression " if consent.accept_regression else "",
+            reason=blessing.reason,
         )
+    if old is not None and not consent.accept_regression:
+        evidence = Evidence(workload=new.workload, blessed=old, alone=_runs(joined))
+        _refuse_loss(newest, evidence, budgets)
     if not insist:
         _refuse_coarse(newest, new, settings)
     if consent.hold is not None:
@@ -130,16 +133,15 @@ def bless(
     return new.model_copy(update={"anchor": anchor})
 
 
-def add_occasion(results: Sequence[Result], baseline: Baseline | None, added: Blessing) -> Baseline:
-    """Return the baseline with the first result as one more occasion; of more than 30 runs the
-    oldest occasions go.
+def add_occasion(result: Result, baseline: Baseline | None, added: Blessing) -> Baseline:
+    """Return the baseline with a result as one more occasion; of more than 30 runs the oldest
+    occasions go.
 
     Nothing else in it changes: who blessed it and why, its anchor, its calibration, what it was
     made of.
 
     Args:
-        results: kept results of one workload, newest first; at least one. The others only say how
-            long occasions that are in the baseline lasted.
+        result: a kept result of the workload.
         baseline: what is blessed for this workload and machine now.
         added: who adds it, when, why and where.
 
@@ -147,28 +149,26 @@ def add_occasion(results: Sequence[Result], baseline: Baseline | None, added: Bl
         BlessRefused: it is no unchanged repeat of what is blessed, was lost against it, or is of no
             other occasion.
     """
-    newest = results[0]
     if baseline is None:
         raise BlessRefused(
-            "occasion-of-no-baseline", workload=newest.workload.id, gpu=newest.machine.gpu_name
+            "occasion-of-no-baseline", workload=result.workload.id, gpu=result.machine.gpu_name
         )
-    refuse_no_occasion(baseline, newest, results[1:])
-    occasion = occasion_of([newest], added)
+    refuse_no_occasion(baseline, result)
+    occasion = occasion_of(result, added)
     older = sorted(baseline.occasions, key=lambda one: one.measured_at)
-    room = MOST_RUNS - len(occasion.runs)
-    while older and sum(len(one.runs) for one in older) > room:
+    while older and sum(len(one.runs) for one in (*older, occasion)) > MOST_RUNS:
         older = older[1:]
-    kept_runs = len(occasion.runs) + sum(len(one.runs) for one in older)
-    if kept_runs < min(_FEWEST_KEPT, len(baseline.runs)) or not older:
+    left = sum(len(one.runs) for one in (*older, occasion))
+    if left < min(_FEWEST_KEPT, len(baseline.runs)) or not older:
         raise BlessRefused(
             "occasion-no-room",
-            workload=newest.workload.id,
+            workload=result.workload.id,
             blessed=len(baseline.runs),
             more=len(occasion.runs),
-            left=kept_runs,
+            left=left,
             most=MOST_RUNS,
             fewest=STORED_PLAN.fewest_to_fail,
-            selector=selector(newest),
+            selector=selector(result),
         )
     occasions = sorted((*older, occasion), key=lambda one: one.measured_at)
     return baseline.model_copy(update={"occasions": tuple(occasions)})
@@ -188,37 +188,26 @@ def worth_knowing(
     `newest` is the last result that it is of, `not_on` the default branch where that does not hold
     its commit.
     """
-    why = why_no_ab_run(baseline, uncommitted=newest.uncommitted)
-    if why is not None:
-        found = [note("never-an-ab-run", why=why)]
-    else:
-        found = [] if not_on is None else [note("commit-not-on-branch", branch=not_on)]
-    return (*found, *start_notes(newest.runs))
+    found = start_notes(newest.runs)
+    if (why := why_no_ab_run(baseline)) is not None:
+        return (note("never-an-ab-run", why=why), *found)
+    return (*([] if not_on is None else [note("commit-not-on-branch", branch=not_on)]), *found)
 
 
 def is_alike(baseline: Baseline, result: Result) -> bool:
     """Whether a result is measured against a baseline: not where machine, nsys, parameters or what
     is a step are others."""
-    runs = [BlessedRun.of(run) for run in result.runs]
-    names, names_now = common_step_names(baseline.runs), common_step_names(runs)
-    ranges, ranges_now = common_step_ranges(baseline.runs), common_step_ranges(runs)
-    processes = max((len(run.processes) for run in result.runs), default=0)
-    other_ranges = (
-        ranges is not None and ranges_now is not None and abs(ranges - ranges_now) > processes
-    )
     return not (
-        baseline.machine.differences_that_forbid_comparison(result.machine)
+        result.verdict.outcome is Outcome.INCOMPARABLE
+        or baseline.machine.differences_that_forbid_comparison(result.machine)
         or baseline.step_value != result.step_value
         or baseline.digest != baseline.as_noted(result.workload).digest()
-        or (names and names_now and names != names_now)
-        or other_ranges
     )
 
 
 def _baseline(joined: Sequence[Result], blessing: Blessing) -> Baseline:
     """What results make, the newest first, of which the rest is taken."""
     newest, workload = joined[0], joined[0].workload
-    together = by_occasion(joined, at=lambda result: result.measured_at)
     in_project = not PurePath(workload.source).is_absolute()
     return Baseline(
         workload=workload.id,
@@ -226,7 +215,7 @@ def _baseline(joined: Sequence[Result], blessing: Blessing) -> Baseline:
         parameters=workload.comparable_parameters(),
         has_options=workload.options is not None,
         machine=newest.machine,
-        occasions=tuple(map(occasion_of, together)),
+        occasions=together(map(occasion_of, joined)),
         blessing=blessing,
         code=code_digest(newest.code),
         code_files=code_files(newest.code),
@@ -261,7 +250,7 @@ def _joined(
         and not plainly_differ(alone, result, budgets)
     ]
     joined, runs = [newest], len(newest.runs)
-    for result in once([newest, *fitting])[1:]:
+    for result in fitting:
         runs += len(result.runs)
         if runs > MOST_RUNS:
             break
@@ -269,24 +258,14 @@ def _joined(
     return joined
 
 
-def _too_few_runs(result: Result, new: Baseline, consent: Consent) -> BlessRefused:
-    return BlessRefused(
-        "bless-too-few-runs",
-        workload=new.workload,
-        runs=len(new.runs),
-        occasions=len(new.occasions),
-        fewest=FEWEST_RUNS,
-        selector=selector(result),
-        options="--accept-regression " if consent.accept_regression else "",
-        reason=new.blessing.reason,
-    )
-
-
 def _refuse_loss(result: Result, evidence: Evidence, budgets: Mapping[Metric, float]) -> None:
     """Refuse a loss against what is blessed now, which may be another baseline than the result was
     judged by."""
-    given = {metric: budget_of(metric, budgets) for metric in GATED_TIMES}
-    allowed = {metric: budget for metric, budget in given.items() if budget is not None}
+    allowed = {
+        metric: budget
+        for metric in GATED_TIMES
+        if (budget := budget_of(metric, budgets)) is not None
+    }
     policy = Policy(runs=len(evidence.alone), budgets=allowed)
     for row in judge(evidence, policy, Stage.STORED).metrics:
         metric, change = row.metric, row.change or 0.0
@@ -305,7 +284,7 @@ def _refuse_coarse(result: Result, new: Baseline, settings: Settings) -> None:
     """Refuse runs that differ so much that a gate could show nothing by them, where it can make no
     others."""
     smallest = too_coarse(new, budgets_of(result.workload, settings))
-    no_pairs = why_no_ab_run(new, settings, uncommitted=result.uncommitted)
+    no_pairs = why_no_ab_run(new, settings)
     if smallest is None or no_pairs is None:
         return
     steps = new.values(Metric.STEP_MS)
@@ -329,7 +308,7 @@ def _anchor(
     if not steps or not median(steps):
         return None if old is None else old.anchor
     now = median(steps)
-    best = None if old is None or forgotten else _anchor_of(old)
+    best = None if old is None or forgotten else old.anchor
     if best is None or now <= best.step_ms:
         return Anchor(
             step_ms=now,
@@ -339,16 +318,4 @@ def _anchor(
             occasions=len(new.occasions),
         )
     milestone = Milestone(step_ms=now, at=blessing.at, commit=commit, reason=blessing.reason)
-    path = [
-        step
-        for step in best.path
-        if commit is None or step.commit is None or step.commit.sha != commit.sha
-    ]
-    return best.model_copy(update={"path": (*path, milestone)[-MOST_MILESTONES:]})
-
-
-def _anchor_of(baseline: Baseline) -> Anchor | None:
-    steps, blessing = baseline.values(Metric.STEP_MS), baseline.blessing
-    if baseline.anchor is not None or not steps or not median(steps):
-        return baseline.anchor
-    return Anchor(step_ms=median(steps), at=blessing.at, commit=blessing.commit)
+    return best.model_copy(update={"path": (*best.path, milestone)[-MOST_MILESTONES:]})

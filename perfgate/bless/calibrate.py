@@ -20,28 +20,17 @@ import numpy as np
 
 from perfgate.bless.holds import WANTED_OCCASIONS
 from perfgate.bless.refusals import few
-from perfgate.bless.repeats import (
-    Repeats,
-    clean_commits,
-    differing,
-    gated,
-    is_blessed_commit,
-    repeats,
-    why_no_repeat,
-)
+from perfgate.bless.repeats import Repeats, gated, repeats, why_no_repeat
 from perfgate.judge.compare import FLOOR_SD, PRIOR_DF, Floats, between_occasions
 from perfgate.judge.hold import holds
 from perfgate.judge.looks import STORED_PLAN, Plan
 from perfgate.judge.outliers import keep
 from perfgate.judge.times import SPECS, as_x, columns, is_usable
-from perfgate.model.baseline import Baseline, Commit, Result, Spread, changed_code
+from perfgate.model.baseline import Baseline, Result, Spread, changed_code
 from perfgate.model.errors import CalibrationRefused
 from perfgate.model.history import CalibratedTime, Calibration
-from perfgate.model.machine import Machine
 from perfgate.model.metric import Basis, Metric, TimeSpec
 from perfgate.model.note import Note, note
-from perfgate.model.outcome import Outcome
-from perfgate.model.workload import Workload
 
 
 def calibrate(
@@ -140,26 +129,16 @@ def _as_x(baseline: Baseline, found: Repeats, metric: Metric) -> list[Floats]:
     return [as_x(metric, np.array(of_occasion), there) for of_occasion in values]
 
 
-def _spread(
-    spec: TimeSpec, x: Sequence[Floats], budget: float, at: datetime
-) -> tuple[Spread, list[float]]:
-    """Return the SDs of one time metric, and what was dropped as outliers: fractions, from the
-    median of their occasion."""
-    is_log = spec.basis is Basis.LOG
-    flags = keep(x, prior_sd=spec.prior_sd, budget=math.log1p(budget) if is_log else budget).flags
+def _spread(spec: TimeSpec, x: Sequence[Floats], budget: float, at: datetime) -> tuple[Spread, int]:
+    """Return the SDs of one time metric, and how many runs were dropped as outliers of their
+    occasion."""
+    limit = math.log1p(budget) if spec.basis is Basis.LOG else budget
+    flags = keep(x, prior_sd=spec.prior_sd, budget=limit).flags
     kept = [runs[flag] for runs, flag in zip(x, flags, strict=True)]
-    far = np.concatenate(
-        [(runs - np.median(runs))[~flag] for runs, flag in zip(x, flags, strict=True)]
-    )
     run_sd, occasion_sd = spreads(kept, spec)
-    spread = Spread(
-        run_sd=run_sd,
-        occasion_sd=occasion_sd,
-        runs=sum(map(len, kept)),
-        occasions=len(kept),
-        at=at,
-    )
-    return spread, (np.expm1(far) if is_log else far).tolist()
+    taken = sum(map(len, kept))
+    spread = Spread(run_sd=run_sd, occasion_sd=occasion_sd, runs=taken, occasions=len(kept), at=at)
+    return spread, sum(map(len, x)) - taken
 
 
 # What should be known besides the numbers
@@ -167,118 +146,46 @@ def _spread(
 
 def _notes(
     found: Repeats,
-    spreads_of: Mapping[Metric, tuple[Spread, Sequence[float]]],
+    spreads_of: Mapping[Metric, tuple[Spread, int]],
     baseline: Baseline,
     unreadable: int,
 ) -> Iterator[Note]:
     occasions = len(found.occasions)
-    if occasions == 1:
-        yield note("one-occasion", wanted=WANTED_OCCASIONS)
-    elif occasions < WANTED_OCCASIONS:
+    if occasions < WANTED_OCCASIONS:
         yield note("few-occasions", occasions=occasions, wanted=WANTED_OCCASIONS)
     if found.regressed:
         yield note("repeats-regressed", n=found.regressed)
     for metric, (spread, far) in spreads_of.items():
         if far:
-            yield _of_dropped(metric, spread, far)
+            of = spread.runs + far
+            yield note("repeats-dropped", metric=metric, n=far, runs=spread.runs, of=of)
     for metric in gated(baseline):
         if metric not in spreads_of:
             yield note("not-calibrated", metric=metric)
-    yield from _left_out(baseline, found, unreadable)
-
-
-def _of_dropped(metric: Metric, spread: Spread, far: Sequence[float]) -> Note:
-    code = "distance-of-step" if SPECS[metric].basis is Basis.STEP else "distance"
-    return note(
-        "repeats-dropped",
-        metric=metric,
-        n=len(far),
-        far=tuple(note(code, distance=distance) for distance in far),
-        runs=spread.runs,
-        of=spread.runs + len(far),
-    )
-
-
-def _left_out(baseline: Baseline, found: Repeats, unreadable: int) -> Iterator[Note]:
     groups = [list(group) for _, group in groupby(sorted(found.left_out, key=repr), key=repr)]
     reasons = [note("of-results", n=len(group), why=group[0]) for group in groups]
     if unreadable:
         reasons.append(note("of-results", n=unreadable, why=note("repeat-unreadable")))
     if reasons:
         yield note("results-left-out", reasons=tuple(reasons))
-    if baseline.code is None:
-        has_commit = bool(clean_commits(baseline))
-        yield note("only-of-its-commit" if has_commit else "only-its-own-runs")
 
 
 # Refusals
 
 
-def refuse_changed(
-    baseline: Baseline, *, code_now: Mapping[str, str], commit: Commit | None
-) -> None:
+def refuse_changed(baseline: Baseline, *, code_now: Mapping[str, str]) -> None:
     """Refuse, before minutes are spent on it, to measure what cannot be a repeat of what is
-    blessed.
-
-    Args:
-        baseline: what is blessed.
-        code_now: SHA-256 by path, as the files are now, of those that it is of.
-        commit: where the repository stands now.
+    blessed; `code_now` is the SHA-256 by path, as the files are now, of those that it is of.
 
     Raises:
         CalibrationRefused: the code has changed, or there is nothing to calibrate.
     """
     if not gated(baseline):
         raise _nothing_to_calibrate(baseline)
-    if baseline.code is None and not is_blessed_commit(baseline, commit):
-        raise CalibrationRefused("calibrate-code-unknown", workload=baseline.workload)
     if changed := changed_code(baseline.code_files, code_now):
         raise CalibrationRefused(
             "calibrate-code-changed", workload=baseline.workload, files=few(changed)
         )
-
-
-def refuse_parameters(baseline: Baseline, workload: Workload) -> None:
-    """Refuse a baseline that a gate would find INCOMPARABLE.
-
-    Raises:
-        CalibrationRefused: the workload's parameters are others than the baseline's.
-    """
-    workload = baseline.as_noted(workload)
-    if baseline.digest == workload.digest():
-        return
-    was, now = baseline.parameters, workload.comparable_parameters()
-    names = sorted(name for name in {*was, *now} if was.get(name) != now.get(name))
-    changes = [
-        note(
-            "parameter-changed",
-            name=name,
-            then=was.get(name, "not set"),
-            now=now.get(name, "not set"),
-        )
-        for name in names
-    ]
-    raise CalibrationRefused(
-        "calibrate-other-parameters", workload=baseline.workload, changes=tuple(changes)
-    )
-
-
-def refuse_machine(baseline: Baseline, machine: Machine) -> None:
-    """Refuse a machine on which nothing that is measured can be a repeat.
-
-    What a workload loads, and what is not known before, is no reason yet.
-
-    Raises:
-        CalibrationRefused: it is known to be another than the baseline's.
-    """
-    unknown = {
-        name: value
-        for name, value in baseline.machine
-        if name in ("torch", "cuda", "nvtx") or getattr(machine, name) is None
-    }
-    if names := differing(baseline.machine, machine.model_copy(update=unknown)):
-        why = note("repeat-other-machine", names=names)
-        raise CalibrationRefused("calibrate-no-repeat", workload=baseline.workload, why=why)
 
 
 def refuse_fresh(baseline: Baseline, fresh: Result | None) -> None:
@@ -289,12 +196,8 @@ def refuse_fresh(baseline: Baseline, fresh: Result | None) -> None:
     """
     if fresh is None:
         raise CalibrationRefused("calibrate-no-result", workload=baseline.workload)
-    why = why_no_repeat(baseline, fresh)
-    if why is None:
-        return
-    unsound = fresh.verdict.outcome in (Outcome.INVALID, Outcome.NOT_MEASURED)
-    code = "calibrate-unsound" if unsound else "calibrate-no-repeat"
-    raise CalibrationRefused(code, workload=baseline.workload, why=why)
+    if (why := why_no_repeat(baseline, fresh)) is not None:
+        raise CalibrationRefused("calibrate-no-repeat", workload=baseline.workload, why=why)
 
 
 def _nothing_to_calibrate(baseline: Baseline) -> CalibrationRefused:

@@ -6,12 +6,10 @@ link is followed.
 
 from __future__ import annotations
 
-import json
 import os
 import stat
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -22,12 +20,12 @@ from perfgate.model.errors import DocumentUnreadable
 from perfgate.model.note import Note, Severity, noted
 from perfgate.model.pagedata import PageData
 from perfgate.model.record import LARGEST_DOCUMENT
-from perfgate.store.sealed import NotJson, first_complaint, without_twins
+from perfgate.store.sealed import NotJson, first_complaint, parsed
 
 DOCUMENT_FILE: Final = "perfgate.json"
 PAGE_FILE: Final = "page.json"
-MOST_GATES: Final = 256
-"""As many jobs as one matrix of GitHub Actions may have."""
+_SHARED: Final = ("started_at", "opens_gate", "exit_status", "shut_by", "machine", "loosening")
+"""What a page has in common with the document of its gate."""
 
 _Read = TypeVar("_Read", GateDocument, PageData)
 
@@ -37,41 +35,33 @@ class Found:
     """One gate that was found in a folder."""
 
     folder: str
-    name: str
-    """What the gate is called: its label, or else its folder; of several that bear one label,
-    both."""
     document: GateDocument
     page: PageData | None = None
     """None where there is no `page.json` next to the document, and where that is left out."""
-    page_refused: Note | None = None
-    """Why the `page.json` is left out."""
+
+    @property
+    def name(self) -> str:
+        """What the gate is called: its label, or else its folder."""
+        return self.document.label or self.folder
 
 
 def find_gates(folders: Sequence[Path]) -> tuple[tuple[Found, ...], tuple[Note, ...]]:
-    """Read the gates in these folders and below them, and note what cannot be read.
-
-    Raises:
-        DocumentUnreadable: there are more than `MOST_GATES`.
-    """
-    found: list[Found] = []
+    """Read the gates in these folders and below them, and note what cannot be read."""
+    found: dict[str, Found] = {}
     unread: list[Note] = []
-    seen: set[str] = set()
     for folder in folders:
         before = len(unread)
         places = list(_places(folder, unread))
         if not places and len(unread) == before:
             unread.append(_note("merge-no-gate", folder=folder, file=DOCUMENT_FILE))
         for place in places:
-            if (real := os.path.realpath(place)) in seen:
-                continue
-            seen.add(real)
-            if len(seen) > MOST_GATES:
-                raise DocumentUnreadable("merge-too-many", path=_text(folder), most=MOST_GATES)
-            try:
-                found.append(_gate_in(place))
-            except DocumentUnreadable as refused:
-                unread.append(noted(refused, Severity.INVALID))
-    return _named(found), tuple(unread)
+            if (real := os.path.realpath(place)) not in found:
+                try:
+                    found[real] = _gate_in(place, unread)
+                except DocumentUnreadable as refused:
+                    unread.append(noted(refused, Severity.INVALID))
+    in_order = sorted(found.values(), key=lambda one: (not one.document.label, one.name))
+    return tuple(in_order), tuple(unread)
 
 
 def _places(folder: Path, unread: list[Note]) -> Iterator[Path]:
@@ -91,7 +81,7 @@ def _places(folder: Path, unread: list[Note]) -> Iterator[Path]:
             yield Path(where)
 
 
-def _note(code: str, *, folder: Path | str, **fields: str) -> Note:
+def _note(code: str, *, folder: Path | str, **fields: str | Note) -> Note:
     return Note(code=code, severity=Severity.INVALID, fields={"folder": _text(folder), **fields})
 
 
@@ -100,38 +90,26 @@ def _text(path: Path | str) -> str:
     return os.fsencode(path).decode(errors="replace")
 
 
-def _named(found: Sequence[Found]) -> tuple[Found, ...]:
-    borne = Counter(one.document.label for one in found)
-    named = [
-        replace(one, name=f"{one.document.label} in {one.folder}")
-        if one.document.label and borne[one.document.label] > 1
-        else one
-        for one in found
-    ]
-    return tuple(sorted(named, key=lambda one: (not one.document.label, one.name, one.folder)))
-
-
-def _gate_in(folder: Path) -> Found:
+def _gate_in(folder: Path, unread: list[Note]) -> Found:
     document = _read(folder / DOCUMENT_FILE, GateDocument, option="json")
     if document.gates:
         raise DocumentUnreadable("merge-of-merged", path=_text(folder / DOCUMENT_FILE))
-    where = _text(folder)
-    found = Found(folder=where, name=document.label or where, document=document)
-    if not os.path.lexists(folder / PAGE_FILE):
-        return found
-    try:
-        return replace(found, page=_page_of(document, folder / PAGE_FILE))
-    except DocumentUnreadable as refused:
-        return replace(found, page_refused=noted(refused, Severity.INVALID))
+    page: PageData | None = None
+    if os.path.lexists(folder / PAGE_FILE):
+        try:
+            page = _page_of(document, folder / PAGE_FILE)
+        except DocumentUnreadable as refused:
+            unread.append(_note("merge-page-left-out", folder=folder, why=noted(refused)))
+    return Found(folder=_text(folder), document=document, page=page)
 
 
 def _page_of(document: GateDocument, file: Path) -> PageData:
     """The page's data; refused where it shows another verdict than the document."""
     page = _read(file, PageData, option="page-data")
-    shared = ("started_at", "opens_gate", "exit_status", "shut_by", "machine", "loosening")
-    alike = all(getattr(page, name) == getattr(document, name) for name in shared)
     of_page = [(one.verdict, one.opens_gate) for one in page.workloads]
-    if not alike or of_page != [(one.verdict, one.opens_gate) for one in document.workloads]:
+    if of_page != [(one.verdict, one.opens_gate) for one in document.workloads] or any(
+        getattr(page, name) != getattr(document, name) for name in _SHARED
+    ):
         raise DocumentUnreadable(
             "merge-page-of-another-gate", path=_text(file), document=DOCUMENT_FILE
         )
@@ -152,16 +130,13 @@ def _read(file: Path, of: type[_Read], *, option: str) -> _Read:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         with os.fdopen(os.open(file, flags), "rb") as source:
             content = source.read(LARGEST_DOCUMENT + 1)
+        if len(content) > LARGEST_DOCUMENT:
+            raise unreadable("merge-too-large", largest=f"{LARGEST_DOCUMENT / 1e6:.0f} MB")
+        return of.model_validate(parsed(content))
     except OSError as refused:
         why = refused.strerror or str(refused)
         raise unreadable("merge-not-readable", why=why) from refused
-    if len(content) > LARGEST_DOCUMENT:
-        raise unreadable("merge-too-large", largest=f"{LARGEST_DOCUMENT / 1e6:.0f} MB")
-    try:
-        parsed = of.model_validate_json(content)
-        json.loads(content, object_pairs_hook=without_twins, parse_int=str, parse_float=str)
     except ValidationError as broken:
         raise unreadable("merge-other-format", problem=first_complaint(broken)) from broken
-    except NotJson as twins:
-        raise unreadable("merge-twin-keys", problem=twins.why) from twins
-    return parsed
+    except NotJson as broken:
+        raise unreadable("merge-other-format", problem=broken.why) from broken

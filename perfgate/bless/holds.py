@@ -4,7 +4,7 @@ nothing."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Final, Literal
 
 from perfgate.bless.repeats import gated
@@ -35,19 +35,12 @@ def budgets_of(workload: Workload, settings: Settings) -> dict[Metric, float]:
     return {**settings.budgets, **workload.budgets}
 
 
-def why_no_ab_run(
-    baseline: Baseline, settings: Settings | None = None, *, uncommitted: Sequence[str] = ()
-) -> Note | None:
-    """Why its code cannot, or by the settings may not, be run again next to a candidate.
-
-    `uncommitted` are the first paths that no commit holds, as far as they are known.
-    """
+def why_no_ab_run(baseline: Baseline, settings: Settings | None = None) -> Note | None:
+    """Why its code cannot, or by the settings may not, be run again next to a candidate."""
     commits = [occasion.commit for occasion in baseline.occasions if occasion.commit is not None]
     if not commits:
         return note("no-ab-run-no-commit")
     if all(commit.dirty for commit in commits):
-        if uncommitted:
-            return note("no-ab-run-uncommitted-files", files=tuple(uncommitted))
         return note("no-ab-run-uncommitted")
     if settings is None:
         return None
@@ -117,8 +110,6 @@ def held_to(baseline: Baseline, budgets: Mapping[Metric, float]) -> Note:
 def costs(baseline: Baseline, budgets: Mapping[Metric, float]) -> Note:
     """Say what the number of runs and occasions costs: what stored runs can hold."""
     runs, occasions = len(baseline.runs), len(baseline.occasions)
-    if not baseline.values(Metric.STEP_MS):
-        return note("costs-counts-only", runs=runs, occasions=occasions)
     held = _held(baseline, budgets, (runs, occasions))
     if Metric.STEP_MS not in held:
         return note("costs-nothing", runs=runs, occasions=occasions)

@@ -14,11 +14,7 @@ from typing import Final, TypeVar
 from perfgate import __version__
 from perfgate.bless.gates import DOCUMENT_FILE, PAGE_FILE, Found
 from perfgate.model.baseline import Commit
-from perfgate.model.document import (
-    DocumentWorkload,
-    GateDocument,
-    MergedGate,
-)
+from perfgate.model.document import DocumentWorkload, GateDocument, MergedGate
 from perfgate.model.loosening import Direction, Loosening
 from perfgate.model.note import Note, Severity, note, quoted
 from perfgate.model.outcome import PASSING, OnLoosened, Outcome, opens_gate
@@ -87,14 +83,11 @@ def merged_page(document: GateDocument, found: Sequence[Found]) -> PageData:
 def _placed(held: _Held, of: Found) -> _Held:
     """A workload of a gate: it opens by its outcome and the gate's own settings, whatever the gate
     says of it."""
-    lets = held.opens_gate and _lets_open(held, of.document)
-    update = {"machine": of.document.machine, "gate": of.name, "opens_gate": lets}
+    settings = of.document.settings
+    lets = held.verdict.opens(on_inconclusive=settings.inconclusive, on_new=settings.new)
+    opens = held.opens_gate and lets
+    update = {"machine": of.document.machine, "gate": of.name, "opens_gate": opens}
     return held.model_copy(update=update)
-
-
-def _lets_open(held: DocumentWorkload | PageWorkload, document: GateDocument) -> bool:
-    settings = document.settings
-    return held.verdict.opens(on_inconclusive=settings.inconclusive, on_new=settings.new)
 
 
 def _merged_gate(one: Found) -> MergedGate:
@@ -131,13 +124,7 @@ def _common_commit(documents: Sequence[GateDocument]) -> Commit | None:
     commits = [document.commit for document in documents if document.commit is not None]
     if not commits or len(commits) < len(documents) or len({commit.sha for commit in commits}) > 1:
         return None
-    branches = {commit.branch for commit in commits}
-    return commits[0].model_copy(
-        update={
-            "dirty": any(commit.dirty for commit in commits),
-            "branch": commits[0].branch if len(branches) == 1 else None,
-        }
-    )
+    return commits[0].model_copy(update={"dirty": any(commit.dirty for commit in commits)})
 
 
 # What keeps it shut
@@ -150,9 +137,6 @@ def _sentence(one: Note) -> str:
 
 def _of_all(found: Sequence[Found], expect: int | None) -> Iterator[Note]:
     """What does not fit together."""
-    for one in found:
-        if one.page_refused is not None:
-            yield note("merge-page-left-out", _SHUT, folder=one.folder, why=one.page_refused)
     if expect is not None and len(found) != expect:
         names = tuple(one.name for one in found) or ("none",)
         yield note("merge-not-as-expected", _SHUT, expected=expect, found=len(found), gates=names)
@@ -179,33 +163,17 @@ def _shards_missing(found: Sequence[Found]) -> Iterator[Note]:
     Each shard divides what it collected itself. Where two collected differently, a workload may be
     of neither: shard 1 of a, b, c, d leaves d to shard 2, and shard 2 of a, b, c has b alone. So
     only shards that divided the same workloads make up a gate; there may be several such gates, of
-    the parts of a project. One that does not say its machine, or what it divided, may be any that
-    is missing: it is shut by that itself.
+    the parts of a project. One that does not say its machine, or what it divided, is shut by that.
     """
-    known: defaultdict[tuple[str, int, frozenset[str]], set[int]] = defaultdict(set)
-    unknown: defaultdict[int, set[int]] = defaultdict(set)
+    there: defaultdict[tuple[str, int, frozenset[str]], set[int]] = defaultdict(set)
     for one in found:
         shard, machine = one.document.shard, one.document.machine
-        if shard is not None and machine is not None and shard.workloads is not None:
-            known[machine.gpu_name, shard.of, frozenset(shard.workloads)].add(shard.index)
-        elif shard is not None:
-            unknown[shard.of].add(shard.index)
-    for of in unknown:
-        if not any(number == of for _, number, _ in known):
-            known["", of, frozenset()] = set()
-    torn: defaultdict[tuple[str, int], list[frozenset[str]]] = defaultdict(list)
-    for (gpu, of, division), there in known.items():
-        lacking = [index for index in range(1, of + 1) if index not in there | unknown[of]]
-        if lacking:
-            torn[gpu, of].append(division)
-            shards = tuple(f"{index}/{of}" for index in lacking)
-            on = f"on {gpu}" if gpu else ""
-            yield note("merge-shards-missing", _SHUT, shards=shards, n=len(shards), gpu=on)
-    for (gpu, of), divisions in torn.items():
-        some = frozenset[str]().union(*divisions) - frozenset.intersection(*divisions)
-        if some:
-            names = tuple(sorted(some))
-            yield note("merge-shards-differ", _SHUT, of=of, gpu=gpu, workloads=names)
+        if shard is not None and shard.workloads is not None and machine is not None:
+            there[machine.gpu_name, shard.of, frozenset(shard.workloads)].add(shard.index)
+    for (gpu, of, _), indices in there.items():
+        shards = tuple(f"{index}/{of}" for index in range(1, of + 1) if index not in indices)
+        if shards:
+            yield note("merge-shards-missing", _SHUT, shards=shards, n=len(shards), gpu=gpu)
 
 
 def _of_workloads(workloads: Sequence[DocumentWorkload]) -> Iterator[Note]:
@@ -231,86 +199,63 @@ def _of_workloads(workloads: Sequence[DocumentWorkload]) -> Iterator[Note]:
 def _of_gate(one: Found, *, among: int = 1) -> Iterator[Note]:
     """Why one of so many gates is shut besides its workloads: by its own word, for what it lacks,
     and by what does not go with its being open."""
-    document, workloads, gate = one.document, one.document.workloads, one.name
+    document, gate = one.document, one.name
     file = f"{one.folder}/{DOCUMENT_FILE}"
     if among > 1 and document.commit is None:
         yield note("merge-commit-unknown", _SHUT, gate=gate)
     for sentence in state_of(document).others:
         yield quoted(f"{gate}: {sentence}" if among > 1 else sentence, _SHUT)
-    if document.opens_gate and document.exit_status != 0:
-        yield note("merge-open-but-failed", _SHUT, gate=gate, status=document.exit_status)
-    if not document.opens_gate and not document.shut_by:
-        yield note("merge-shut-without-reason", _SHUT, gate=gate)
-    if document.opens_gate and not workloads:
-        yield note("merge-gate-judged-nothing", _SHUT, gate=gate, file=file)
+    opening = [held for held in document.workloads if _placed(held, one).opens_gate]
+    unlike = tuple(held.verdict.workload for held in opening if not _may_open(held, document))
+    if unlike:
+        yield note("merge-outcome-unlike", _SHUT, gate=gate, file=file, workloads=unlike)
+    if not document.opens_gate:
+        if not document.shut_by:
+            yield note("merge-contradicts-itself", _SHUT, gate=gate, file=file)
+    elif document.exit_status != 0 or not document.workloads or _is_loosened(document):
+        yield note("merge-contradicts-itself", _SHUT, gate=gate, file=file)
     # A shard that is shut and judged nothing may have ended before it collected.
-    shard = document.shard if document.opens_gate or workloads else None
+    shard = document.shard if document.opens_gate or document.workloads else None
     if shard is not None and shard.workloads is None:
         yield note("merge-shard-of-what", _SHUT, gate=gate, file=file)
     elif shard is not None and document.opens_gate:
-        judged = {held.verdict.workload for held in workloads}
+        judged = {held.verdict.workload for held in document.workloads}
         lacking = shard.part(frozenset(shard.workloads or ())) - judged - {*shard.skipped}
         if lacking:
             names = tuple(sorted(lacking))
             yield note("merge-shard-lacks", _SHUT, gate=gate, file=file, workloads=names)
-    if document.opens_gate and document.loosening is not None and document.loosening.shuts:
-        yield note("merge-open-but-loosened", _SHUT, file=file)
-    for held in workloads:
-        unlike = tuple(_unlike(held, document)) if _placed(held, one).opens_gate else ()
-        if unlike:
-            name, outcome = held.verdict.workload, held.verdict.outcome
-            yield note(
-                "merge-outcome-unlike",
-                _SHUT,
-                workload=name,
-                file=file,
-                outcome=outcome,
-                whys=unlike,
-            )
 
 
-def _unlike(held: DocumentWorkload, document: GateDocument) -> Iterator[Note]:
-    """What does not go with an outcome that opens the gate."""
+def _is_loosened(document: GateDocument) -> bool:
+    return document.loosening is not None and document.loosening.shuts
+
+
+def _may_open(held: DocumentWorkload, document: GateDocument) -> bool:
+    """Whether an outcome that opens the gate goes with what else the document holds of it."""
     verdict, settings = held.verdict, document.settings
-    judged = {row.metric: row for row in verdict.metrics if row.outcome is not None}
-    if not verdict.runs or not (held.runs or held.interleaved_runs):
-        yield note("merge-no-run")
-    if document.machine is None:
-        yield note("merge-no-machine")
-    if not judged and verdict.outcome is not Outcome.NO_BASELINE:
-        yield note("merge-no-metric")
-    for metric, row in judged.items():
-        opens = row.outcome is not None and opens_gate(
-            row.outcome, on_inconclusive=settings.inconclusive, on_new=settings.new
-        )
-        # No judge passes what one of its rows does not, whatever the settings let in.
-        if not opens or (verdict.outcome in PASSING and row.outcome not in PASSING):
-            yield note("merge-metric-is", metric=metric, outcome=row.outcome)
+    outcomes = [row.outcome for row in verdict.metrics if row.outcome is not None]
+    if not verdict.runs or not (held.runs or held.interleaved_runs) or document.machine is None:
+        return False
+    if verdict.outcome in PASSING:  # no judge passes what one of its rows does not
+        return bool(outcomes) and all(one in PASSING for one in outcomes)
+    return bool(outcomes or verdict.outcome is Outcome.NO_BASELINE) and all(
+        opens_gate(one, on_inconclusive=settings.inconclusive, on_new=settings.new)
+        for one in outcomes
+    )
 
 
 # What else is to be known
 
 
 def _information(found: Sequence[Found]) -> Iterator[Note]:
-    documents = [one.document for one in found]
-    versions = tuple(sorted({document.perfgate for document in documents} - {__version__}))
-    if versions:
-        yield note("merge-versions", versions=versions, own=__version__)
     changed = tuple(one.name for one in found if one.document.commit and one.document.commit.dirty)
     if changed:
         yield note("merge-with-changes", gates=changed)
-    unlike = tuple(
-        field
-        for field in Settings.model_fields
-        if len({repr(getattr(document.settings, field)) for document in documents}) > 1
-    )
-    if unlike:
-        yield note("merge-settings-differ", settings=unlike, shown=found[0].name)
     for one in found:
         choice = one.document.choice
         # Of shards, what one leaves out the others measure.
         if choice and choice.by != ("--perfgate-shard",):
             yield note("merge-part-chosen", gate=one.name, choice=choice_text(choice))
-    without = tuple(one.name for one in found if one.page is None and one.page_refused is None)
+    without = tuple(one.name for one in found if one.page is None)
     if without:
         yield note("merge-without-page", file=PAGE_FILE, gates=without)

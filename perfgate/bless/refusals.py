@@ -4,16 +4,15 @@ thing to do."""
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC
 
-from perfgate.bless.repeats import SAME_OCCASION, is_in, near_occasion, why_no_repeat
+from perfgate.bless.repeats import SAME_OCCASION, is_in, why_no_repeat
 from perfgate.model.baseline import Baseline, Result, changed_code
 from perfgate.model.errors import BlessRefused
 from perfgate.model.metric import METRICS
 from perfgate.model.note import Note, note
 from perfgate.model.outcome import Outcome
-from perfgate.model.sample import why_absent
 
 
 def refuse_unasked(reason: str, *, in_ci: bool, allow_ci: bool) -> None:
@@ -24,66 +23,37 @@ def refuse_unasked(reason: str, *, in_ci: bool, allow_ci: bool) -> None:
         raise BlessRefused("bless-in-ci")
 
 
-def refuse_by_outcome(result: Result, *, insist: bool = False) -> None:
+def refuse_unsound(result: Result, *, insist: bool = False) -> None:
     """Refuse an unsound measurement; with `insist`, an INCONCLUSIVE one may be blessed."""
+    if result.verdict.outcome is Outcome.INCONCLUSIVE and not insist:
+        raise _refused("bless-inconclusive", result, reason=_reason(result))
+    for why in _unsound(result):
+        raise _refused("bless-unsound", result, why=why)
+
+
+def _unsound(result: Result) -> Iterator[Note]:
     verdict = result.verdict
-    reason = verdict.reason.rstrip(".")
-    match verdict.outcome:
-        case Outcome.INCONCLUSIVE if not insist:
-            again = f"Measure again: pytest --perfgate --perfgate-runs=10 {selector(result)}"
-            raise BlessRefused(
-                "bless-inconclusive",
-                workload=result.workload.id,
-                reason=reason,
-                next_step=verdict.next_step or again,
-            )
-        case Outcome.INVALID | Outcome.NOT_MEASURED:
-            raise _unsound(result, note("bless-of-outcome", outcome=verdict.outcome, reason=reason))
-        case _:
-            pass
+    if verdict.outcome in (Outcome.INVALID, Outcome.NOT_MEASURED):
+        yield note("bless-of-outcome", outcome=verdict.outcome, reason=_reason(result))
     for n, run in enumerate(result.runs, start=1):
         for why in run.conditions.invalid:
-            raise _unsound(result, note("bless-run-unsound", run=n, why=why))
+            yield note("bless-run-unsound", run=n, why=why)
+    runs = [run.measured() for run in result.runs]
+    if not any(runs):
+        yield note("bless-nothing-measured", outcome=verdict.outcome)
+    for metric in METRICS:
+        having = sum(metric in run for run in runs)
+        if 0 < having < len(runs):
+            yield note("bless-metric-in-some-runs", metric=metric, having=having, runs=len(runs))
 
 
 def refuse_stale(result: Result, code_now: Mapping[str, str]) -> None:
     """Refuse a result of other code than what is there now."""
-    if not result.code:
-        measured = bool(result.runs)
-        why = note(
-            "bless-code-unknown" if measured else "bless-nothing-measured",
-            outcome=result.verdict.outcome,
-        )
-    elif changed := changed_code(result.code, code_now):
-        gone = {path for path in changed if path in result.code and path not in code_now}
-        shown = [f"{path} (deleted)" if path in gone else path for path in changed]
-        why = note("bless-code-changed", files=few(shown))
-    else:
-        return
-    raise BlessRefused(
-        "bless-stale", workload=result.workload.id, why=why, selector=selector(result)
-    )
-
-
-def refuse_uneven(result: Result) -> None:
-    """Refuse runs that measured nothing, or not the same metrics."""
-    runs = [run.measured() for run in result.runs]
-    if not any(runs):
-        raise _unsound(result, note("bless-nothing-measured", outcome=result.verdict.outcome))
-    for metric in METRICS:
-        having = sum(metric in run for run in runs)
-        if 0 < having < len(runs):
-            reason = why_absent(result.runs, metric) or "no reason is known"
-            raise _unsound(
-                result,
-                note(
-                    "bless-metric-in-some-runs",
-                    metric=metric,
-                    having=having,
-                    runs=len(runs),
-                    reason=reason,
-                ),
-            )
+    changed = changed_code(result.code, code_now)
+    if changed or not result.code:
+        files = few(changed)
+        why = note("bless-code-changed", files=files) if changed else note("bless-code-unknown")
+        raise _refused("bless-stale", result, why=why)
 
 
 def has_lost(result: Result) -> bool:
@@ -96,46 +66,28 @@ def has_lost(result: Result) -> bool:
 def refuse_judged_loss(result: Result) -> None:
     """Refuse what its gate has judged to be a loss."""
     if has_lost(result):
-        reason = result.verdict.reason.rstrip(".")
-        code = "bless-regressed" if reason else "bless-regressed-unexplained"
-        raise loss(result, note(code, reason=reason))
+        raise loss(result, note("bless-regressed", reason=_reason(result)))
 
 
-def refuse_no_occasion(baseline: Baseline, result: Result, others: Sequence[Result]) -> None:
+def refuse_no_occasion(baseline: Baseline, result: Result) -> None:
     """Refuse what is not the blessed measurement once more, went so badly that somebody has to look
-    first, or was measured within a quarter of an hour of an occasion that is in the baseline.
-
-    `others` are further kept results: those in the baseline say how long its occasions lasted.
-    """
-    workload, verdict = result.workload.id, result.verdict
-    why = why_no_repeat(baseline, result)
+    first, or was measured within a quarter of an hour of an occasion that is in the baseline."""
+    why, outcome = why_no_repeat(baseline, result), result.verdict.outcome
     if why is not None:
-        raise BlessRefused("occasion-no-repeat", workload=workload, why=why)
-    reason = verdict.reason.rstrip(".")
-    if verdict.outcome is Outcome.REGRESSED:
-        raise BlessRefused("occasion-regressed", workload=workload, reason=reason)
-    if verdict.outcome not in (Outcome.PASSED, Outcome.IMPROVED, Outcome.INCONCLUSIVE):
-        raise BlessRefused(
-            "occasion-not-judged",
-            workload=workload,
-            outcome=verdict.outcome,
-            reason=reason,
-            selector=selector(result),
+        raise _refused("occasion-no-repeat", result, why=why)
+    if outcome is Outcome.REGRESSED:
+        raise _refused("occasion-regressed", result, reason=_reason(result))
+    if outcome not in (Outcome.PASSED, Outcome.IMPROVED, Outcome.INCONCLUSIVE):
+        raise _refused("occasion-not-judged", result, outcome=outcome, reason=_reason(result))
+    begun = (occasion.measured_at for occasion in baseline.occasions)
+    is_near = any(abs(result.measured_at - at) < SAME_OCCASION for at in begun)
+    if is_near or is_in(baseline, result):
+        raise _refused(
+            "occasion-not-another",
+            result,
+            at=result.measured_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+            minutes=int(SAME_OCCASION.total_seconds() // 60),
         )
-    near = near_occasion(baseline, result, others)
-    if is_in(baseline, result):
-        why = note("occasion-is-in", at=_moment(result.measured_at))
-    elif near is not None:
-        why = note("occasion-is-near", at=_moment(result.measured_at), near=_moment(near))
-    else:
-        return
-    raise BlessRefused(
-        "occasion-not-another",
-        workload=workload,
-        why=why,
-        minutes=int(SAME_OCCASION.total_seconds() // 60),
-        selector=selector(result),
-    )
 
 
 def few(paths: Sequence[str]) -> tuple[str, ...]:
@@ -148,16 +100,14 @@ def loss(result: Result, why: Note) -> BlessRefused:
     return BlessRefused("bless-loss", workload=result.workload.id, why=why)
 
 
-def _unsound(result: Result, why: Note) -> BlessRefused:
-    return BlessRefused(
-        "bless-unsound", workload=result.workload.id, why=why, selector=selector(result)
-    )
-
-
 def selector(result: Result) -> str:
     """Return the arguments that make pytest run this workload only."""
     return shlex.quote(result.workload.nodeid or f"{result.workload.source}::{result.workload.id}")
 
 
-def _moment(at: datetime) -> str:
-    return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+def _refused(code: str, result: Result, **fields: str | int | Note) -> BlessRefused:
+    return BlessRefused(code, workload=result.workload.id, selector=selector(result), **fields)
+
+
+def _reason(result: Result) -> str:
+    return result.verdict.reason.rstrip(".")

@@ -4,26 +4,25 @@ another speed: pure."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, TypeVar
+from typing import Final
 
 import numpy as np
 
-from perfgate.judge.compare import PRIOR_DF, Floats, Occasions, SideSums, with_stored
+from perfgate.judge.compare import PRIOR_DF, Occasions, SideSums, with_stored
 from perfgate.judge.times import SPECS, as_x, columns, is_usable
 from perfgate.model.baseline import (
     Baseline,
     BlessedRun,
     Blessing,
-    Commit,
     Occasion,
     Result,
     code_digest,
 )
 from perfgate.model.machine import Machine
-from perfgate.model.metric import COUNTS, GATED_TIMES, METRICS, Basis, Metric, TimeSpec, budget_of
+from perfgate.model.metric import COUNTS, GATED_TIMES, METRICS, Basis, Metric, budget_of
 from perfgate.model.note import Note, note
 from perfgate.model.outcome import Outcome
 
@@ -37,8 +36,6 @@ _DIGITS: Final = 6
 _SURELY: Final = 0.0005
 _BUDGETS: Final = 2
 """The level and the size of a difference in speed that leave no doubt."""
-
-_Timed = TypeVar("_Timed")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,61 +60,49 @@ class Repeats:
 def repeats(baseline: Baseline, results: Sequence[Result]) -> Repeats:
     """Collect the unchanged repeats of a baseline from itself and from kept results, in any order.
 
-    A result that was blessed into the baseline counts once, with the baseline; one whose folder was
-    copied, once. Results within 15 minutes of one another are one occasion, as in blessing.
+    A result that was blessed into the baseline counts once, with the baseline. Results within 15
+    minutes of one another are one occasion, as in blessing.
     """
-    whys = [(result, why_no_repeat(baseline, result)) for result in results]
-    runs = [(occasion.measured_at, occasion.runs) for occasion in baseline.occasions]
+    left_out: list[Note] = []
     added: list[Result] = []
-    for result in once([result for result, why in whys if why is None]):
-        if is_in(baseline, result):  # which adds no runs, but says how long the occasion lasted
-            runs.append((result.measured_at, ()))
-        else:
-            runs.append((result.measured_at, tuple(map(BlessedRun.of, result.runs))))
+    for result in results:
+        if (why := why_no_repeat(baseline, result)) is not None:
+            left_out.append(why)
+        elif not is_in(baseline, result):
             added.append(result)
-    together = by_occasion(runs, at=lambda timed: timed[0])
     return Repeats(
-        occasions=tuple(
-            Occasion(measured_at=of[0][0], runs=found)
-            for of in together
-            if (found := tuple(run for _, runs in of for run in runs))
-        ),
+        occasions=together((*baseline.occasions, *map(occasion_of, added))),
         results=len(added),
         regressed=sum(one.verdict.outcome is Outcome.REGRESSED for one in added),
-        left_out=tuple(why for _, why in whys if why is not None),
+        left_out=tuple(left_out),
     )
 
 
-def by_occasion(timed: Iterable[_Timed], *, at: Callable[[_Timed], datetime]) -> list[list[_Timed]]:
-    """Put together what was measured within 15 minutes of one another, oldest first."""
-    found: list[list[_Timed]] = []
-    for one in sorted(timed, key=at):
-        if found and at(one) - at(found[-1][-1]) < SAME_OCCASION:
-            found[-1].append(one)
+def together(occasions: Iterable[Occasion]) -> tuple[Occasion, ...]:
+    """Make one occasion of those within 15 minutes of one another; oldest first."""
+    found: list[Occasion] = []
+    before: datetime | None = None
+    for one in sorted(occasions, key=lambda occasion: occasion.measured_at):
+        if before is not None and one.measured_at - before < SAME_OCCASION:
+            first = found.pop()
+            whole = {"measured_at": first.measured_at, "runs": (*first.runs, *one.runs)}
+            found.append(one.model_copy(update=whole))
         else:
-            found.append([one])
-    return found
+            found.append(one)
+        before = one.measured_at
+    return tuple(found)
 
 
-def occasion_of(results: Sequence[Result], added: Blessing | None = None) -> Occasion:
-    """The occasion that results are, which were measured together, oldest first."""
-    last = results[-1]
+def occasion_of(result: Result, added: Blessing | None = None) -> Occasion:
+    """The occasion that a result is."""
     return Occasion(
-        measured_at=results[0].measured_at,
-        commit=last.commit,
-        runs=tuple(BlessedRun.of(run) for result in results for run in result.runs),
-        gpus=tuple(gpu.uuid for gpu in last.machine.gpus),
-        environment=last.environment,
+        measured_at=result.measured_at,
+        commit=result.commit,
+        runs=tuple(map(BlessedRun.of, result.runs)),
+        gpus=tuple(gpu.uuid for gpu in result.machine.gpus),
+        environment=result.environment,
         added=added,
     )
-
-
-def once(results: Sequence[Result]) -> list[Result]:
-    """Return results in their order, each measurement once: a copy of its folder adds nothing."""
-    found: dict[datetime, Result] = {}
-    for result in results:
-        found.setdefault(result.measured_at, result)
-    return list(found.values())
 
 
 def why_no_repeat(baseline: Baseline, result: Result) -> Note | None:
@@ -134,9 +119,10 @@ def why_no_repeat(baseline: Baseline, result: Result) -> Note | None:
         return note("repeat-other-machine", names=differing(baseline.machine, result.machine))
     if result.step_value != baseline.step_value:
         return note("repeat-other-step-value")
-    if not _of_blessed_code(baseline, result):
-        code_known = baseline.code is not None
-        return note("repeat-other-code" if code_known else "repeat-code-unknown")
+    if baseline.code is None:
+        return note("repeat-code-unknown")
+    if code_digest(result.code) != baseline.code:
+        return note("repeat-other-code")
     is_invalid = any(run.invalid or run.conditions.invalid for run in result.runs)
     if result.verdict.outcome is Outcome.INVALID or is_invalid:
         return note("repeat-unsound", outcome=Outcome.INVALID)
@@ -165,52 +151,9 @@ def is_in(baseline: Baseline, result: Result) -> bool:
     return all(_known_by(BlessedRun.of(run)) in blessed for run in result.runs)
 
 
-def near_occasion(baseline: Baseline, result: Result, kept: Sequence[Result]) -> datetime | None:
-    """Return when the nearest measurement in the baseline began that shares its occasion with a
-    result, if one does.
-
-    Args:
-        baseline: what is blessed.
-        result: of which this is asked, not in the baseline itself.
-        kept: other results; those that are in the baseline say how long its occasions lasted.
-    """
-    begun = [occasion.measured_at for occasion in baseline.occasions]
-    begun += [other.measured_at for other in kept if is_in(baseline, other)]
-    near = [at for at in begun if abs(result.measured_at - at) < SAME_OCCASION]
-    return min(near, key=lambda at: abs(result.measured_at - at), default=None)
-
-
-def is_blessed_commit(baseline: Baseline, commit: Commit | None) -> bool:
-    """Whether a commit without changes is one that the baseline was measured at, or has the same
-    files."""
-    if commit is None or commit.dirty:
-        return False
-    blessed = _clean(baseline)
-    trees = {one.tree for one in blessed} - {None}
-    return commit.sha in {one.sha for one in blessed} or commit.tree in trees
-
-
-def clean_commits(baseline: Baseline) -> frozenset[str]:
-    """Return the commits at which the baseline was measured without uncommitted changes."""
-    return frozenset(commit.sha for commit in _clean(baseline))
-
-
 def gated(baseline: Baseline) -> tuple[Metric, ...]:
     """Return the time metrics that a gate holds against this baseline."""
     return tuple(metric for metric in GATED_TIMES if baseline.values(metric))
-
-
-def _clean(baseline: Baseline) -> list[Commit]:
-    commits = [occasion.commit for occasion in baseline.occasions]
-    return [commit for commit in commits if commit is not None and not commit.dirty]
-
-
-def _of_blessed_code(baseline: Baseline, result: Result) -> bool:
-    """Whether a result ran the code that is blessed: the same files, or for want of their digest a
-    clean commit."""
-    if baseline.code is not None:
-        return code_digest(result.code) == baseline.code
-    return is_blessed_commit(baseline, result.commit)
 
 
 def _known_by(run: BlessedRun) -> frozenset[tuple[Metric, float]]:
@@ -237,21 +180,14 @@ def plainly_differ(baseline: Baseline, result: Result, budgets: Mapping[Metric, 
     for metric in SPECS.keys() & blessed.keys() & now.keys():
         budget = budget_of(metric, budgets)
         before, after = (as_x(metric, of[metric], blessed) for of in (blessed, now))
-        if budget is None:
+        if budget is None or not is_usable(before, after):
             continue
-        if is_usable(before, after):
-            if _differ(SPECS[metric], before, after, budget=budget):
-                return True
-        elif SPECS[metric].basis is Basis.LOG and max(blessed[metric].min(), now[metric].min()) > 0:
-            return True  # one of them is 0 now and then, the other never
+        spec = SPECS[metric]
+        beyond = math.log1p(budget) if spec.basis is Basis.LOG else budget
+        sums = [SideSums.of(x, np.ones_like(x, dtype=np.bool_)) for x in (before, after)]
+        occasions = Occasions(sd=np.asarray(spec.occasion_sd), df=PRIOR_DF, number=1)
+        found = with_stored(*sums, prior_sd=spec.prior_sd, occasions=occasions)
+        p_value = found.p_value(slower=bool(found.estimate > 0))
+        if abs(found.estimate) > _BUDGETS * beyond and p_value < _SURELY:
+            return True
     return False
-
-
-def _differ(spec: TimeSpec, before: Floats, after: Floats, *, budget: float) -> bool:
-    beyond = math.log1p(budget) if spec.basis is Basis.LOG else budget
-    sums = [SideSums.of(x, np.ones_like(x, dtype=np.bool_)) for x in (before, after)]
-    occasions = Occasions(sd=np.asarray(spec.occasion_sd), df=PRIOR_DF, number=1)
-    found = with_stored(*sums, prior_sd=spec.prior_sd, occasions=occasions)
-    return bool(
-        abs(found.estimate) > _BUDGETS * beyond and min(found.p_slower, found.p_faster) < _SURELY
-    )

@@ -39,12 +39,11 @@ from perfgate.views.explain import (
     compared,
     compared_with,
     explained,
-    judged_against,
     of_capture,
     of_result,
     rules_on,
 )
-from perfgate.views.ncu.tool import find_ncu
+from perfgate.views.ncu.command import find_ncu
 from perfgate.views.probing import MOST_KERNELS, Candidates, probe
 from perfgate.words import escape, say
 
@@ -120,8 +119,8 @@ def explain(
         match words:
             case (word,) if not word.endswith(CAPTURES):
                 kept = here.latest(word)
-                b, a = of_result(kept), compared_with(kept, here.store)
-                verdict = judged_against(kept, here.store)
+                b = of_result(kept)
+                a, verdict = compared_with(kept, here.store)
             case (first, second):
                 a, b = _subjects(here, first, second, step, held)
             case _:

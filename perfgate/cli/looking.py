@@ -92,7 +92,7 @@ def _row(one: ListedBaseline) -> Row:
 def history(workload: str, *, metric: str, as_json: bool) -> None:
     """Show the blessed baselines of WORKLOAD through git's history, newest last."""
     here = Project.here()
-    found = read_history(here.root, here.baselines, workload, Metric(metric))
+    found = read_history(here.store, workload, Metric(metric))
     if as_json:
         show_json(history_json(found))
     else:

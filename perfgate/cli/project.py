@@ -23,7 +23,7 @@ from perfgate.profilers.nsys.export.file import REPORTS
 from perfgate.profilers.nsys.tool import NsysTool, find_nsys
 from perfgate.store import KeptResult, Store, near_names
 from perfgate.system import git
-from perfgate.views.pages import Paths, document_of, page_of
+from perfgate.views.pages import document_of, page_of
 
 CAPTURES: Final = (".sqlite", *REPORTS)
 """How files of captures end."""
@@ -94,10 +94,9 @@ class Project:
         names = tuple(dict.fromkeys(workloads)) or self.store.results.workloads()
         if not names:
             raise ResultMissing("results-none")
-        paths = Paths(root=self.root, store=self.store, baselines=self.baselines)
         kept = [self.latest(name) for name in names]
-        document = document_of(kept, self.settings, paths)
-        return page_of(document, paths, Cleaner(os.environ))
+        document = document_of(kept, self.settings, self.store)
+        return page_of(document, self.store, Cleaner(os.environ))
 
 
 def workload_of(name: str, workloads: Sequence[Workload]) -> Workload:

@@ -72,7 +72,7 @@ def bless(
         if (why := _why_gone(here, plan.newest)) is not None:
             raise BlessRefused("workload-gone", subject=name, why=why)
         if occasion:
-            plan.new = blessing.add_occasion(plan.results, plan.old, asked)
+            plan.new = blessing.add_occasion(plan.newest, plan.old, asked)
         else:
             plan.new = blessing.bless(
                 plan.results,

@@ -11,11 +11,10 @@ import click
 
 from perfgate.bless import calibrate as calibration
 from perfgate.bless.holds import budgets_of, holding, last_plan, wider_budgets
-from perfgate.cli.project import Project, find_tool, workload_of
+from perfgate.cli.project import Project, workload_of
 from perfgate.cli.terminal import Hold, hold_option, new_page, show, show_error, usage
 from perfgate.model.baseline import Baseline
-from perfgate.model.errors import BaselineMissing, CalibrationRefused, NsysNotFound, PerfgateError
-from perfgate.model.machine import Machine
+from perfgate.model.errors import BaselineMissing, CalibrationRefused, PerfgateError
 from perfgate.model.note import note
 from perfgate.model.workload import Workload
 from perfgate.plugin.listing import collect
@@ -51,10 +50,7 @@ def calibrate(workloads: tuple[str, ...], *, runs: int | None, kept: bool, hold:
     if kept and runs is not None:
         raise usage("options-contradict", option="--kept", other="--runs")
     here = Project.here()
-    machine = _this_machine(here)
-    targets = _targets(here, workloads, machine.slug)
-    for _, baseline in () if kept else targets:
-        calibration.refuse_machine(baseline, machine)
+    targets = _targets(here, workloads, here.machine(nsys=None).slug)
     since = None if kept else _measure_again(here, targets, runs=runs or REPEATS)
     refusals: list[PerfgateError] = []
     for workload, baseline in targets:
@@ -79,7 +75,6 @@ def _targets(here: Project, names: Sequence[str], slug: str) -> list[Target]:
     for workload in chosen or workloads:
         baseline = here.store.baselines.load(slug, workload.id)
         if baseline is not None:
-            calibration.refuse_parameters(baseline, workload)
             targets.append((workload, baseline))
         elif chosen:
             raise BaselineMissing("baseline-not-here", subject=workload.id, machine=slug)
@@ -88,20 +83,10 @@ def _targets(here: Project, names: Sequence[str], slug: str) -> list[Target]:
     return targets
 
 
-def _this_machine(here: Project) -> Machine:
-    """What a gate would find here; without its nsys, whose absence that gate reports."""
-    try:
-        return here.machine(nsys=str(find_tool().version))
-    except NsysNotFound:
-        return here.machine(nsys=None)
-
-
 def _measure_again(here: Project, targets: Sequence[Target], *, runs: int) -> datetime:
     """Gate the workloads once more, all runs in one look, and return when that began."""
-    commit = here.commit()
     for _, baseline in targets:
-        now = here.code_now(baseline.code_files)
-        calibration.refuse_changed(baseline, code_now=now, commit=commit)
+        calibration.refuse_changed(baseline, code_now=here.code_now(baseline.code_files))
     selected = [workload.nodeid or f"{workload.source}::{workload.id}" for workload, _ in targets]
     options = (f"--perfgate-runs={runs}", f"--perfgate-max-runs={runs}", *selected)
     started_at = datetime.now(UTC)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 import shutil
@@ -87,12 +86,9 @@ def _hold(_context: click.Context, _option: click.Parameter, word: str | None) -
     if word == AUTO:
         return AUTO
     try:
-        fraction = FRACTION.validate_python(word)
+        return FRACTION.validate_python(word)
     except ValueError:
-        fraction = math.nan
-    if not 0 < fraction < 1:
-        raise usage("hold-invalid", value=word)
-    return fraction
+        raise usage("hold-invalid", value=word) from None
 
 
 hold_option = click.option(

@@ -16,7 +16,7 @@ from perfgate.bless.holds import costs
 from perfgate.execute.lab import Asked, Pair
 from perfgate.gate.check import check
 from perfgate.gate.expect import Expectation
-from perfgate.gate.underway import Checked
+from perfgate.gate.underway import Checked, Underway
 from perfgate.metrics.check import contradictions
 from perfgate.metrics.measure import measure
 from perfgate.model.baseline import Baseline, Blessing, Result
@@ -149,7 +149,7 @@ def _check(
     expected = Expectation(workload=manifest.workload, machine=manifest.machine, baseline=baseline)
     recorded = len(recording.runs)
     policy = Policy(runs=runs or recorded, new_runs=recorded, max_runs=recorded, stops_early=False)
-    return check(expected, _Recorded(manifest, recording, captures, folder), policy)
+    return check(Underway(expected, _Recorded(manifest, recording, captures, folder), policy))
 
 
 class _Recorded:
@@ -190,8 +190,7 @@ def _measured(manifest: Manifest, recorded: RecordedRun, work: Path) -> Run:
         for name in ReportName
         if (work / f"{name}.csv").exists()
     }
-    skipped = {name: "it was not recorded" for name in ReportName if name not in texts}
-    reports = read_reports(texts, skipped=skipped, source=recorded.archive)
+    reports = read_reports(texts, source=recorded.archive)
     processes = measure(timeline, step=manifest.workload.step, steps=manifest.workload.steps)
     return Run(
         started_at=recorded.started_at,

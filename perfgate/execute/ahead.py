@@ -17,28 +17,27 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice, pairwise
+from itertools import chain, islice
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
 from perfgate.execute.context import RunContext
+from perfgate.execute.failures import RunEnd
 from perfgate.execute.folder import FIFO, held_process
 from perfgate.execute.run import (
     Measured,
     OneRun,
     OtherSideEnded,
-    Ran,
-    conditions_of,
     ordered,
 )
 from perfgate.execute.script_hold import DONE, READY, TURN
 from perfgate.machine import Sampler, Span
 from perfgate.machine.processes import Marked, ProcessTable
-from perfgate.model.errors import ConfigInvalid, PerfgateError, WorkloadFailed
+from perfgate.model.errors import PerfgateError, WorkloadFailed
 from perfgate.model.machine import Conditions
 from perfgate.model.note import Note, note
 from perfgate.model.order import RUN_COOKIE, Blocks
@@ -82,12 +81,7 @@ def in_blocks(
 
     Either may take twice its time limit, for it waits for the other; None leaves them where they
     may run.
-
-    Raises:
-        ConfigInvalid: the workload is a command, which nobody can stop between its steps.
     """
-    if sides[0].workload.form == "command":
-        raise ConfigInvalid("command-in-blocks", workload=sides[0].workload.id)
     there, here = sides
 
     def side(one: Wanted, other: Wanted, *, begins: bool) -> Wanted:
@@ -140,23 +134,8 @@ class Batch(Iterator[Measured]):
         busy: Callable[[str], Note | None] = lambda _mark: None,
         then: Callable[[], None] = lambda: None,
     ) -> None:
-        self._mark, self._busy, self._then = uuid4().hex, busy, then
-        self._held, self._runs = ExitStack(), list[_Held]()
-        self._refused: RunFailed | None = None
-        self._measured = self._measure()
-        try:
-            for one in wanted:
-                self._runs.append(self._held.enter_context(_holding(one, form, self._mark)))
-            for one_side, other_side in pairwise(self._runs):
-                one_side.pair_with(other_side)
-            self._pool = self._held.enter_context(_pool(self._runs))
-            for run in self._runs:
-                run.ran = self._pool.submit(run.one.run, on_tick=run.tick)
-        except PerfgateError as refused:
-            self._refused = RunFailed(len(self._runs), refused)
-        except BaseException:
-            self.close()
-            raise
+        self._made = _made(wanted, form, busy, then)
+        next(self._made)  # all are started
 
     def __next__(self) -> Measured:
         """What the next of them measured.
@@ -164,61 +143,90 @@ class Batch(Iterator[Measured]):
         Raises:
             RunFailed: one of them came to nothing; the others have been ended.
         """
-        return next(self._measured)
+        made = next(self._made)
+        assert made is not None
+        return made
 
     def close(self) -> None:
         """End those that are not through."""
-        self._measured.close()
-        self._held.close()
+        self._made.close()
 
-    def _measure(self) -> Generator[Measured]:
-        with self._held:
-            if self._refused is not None:
-                raise self._refused
-            runs, began = self._runs, time.monotonic()
+
+def _made(
+    wanted: Sequence[Wanted],
+    form: Form,
+    busy: Callable[[str], Note | None],
+    then: Callable[[], None],
+) -> Generator[Measured | None]:
+    """Start runs, and say so by None; then what each measured."""
+    mark, runs = uuid4().hex, list[_Held]()
+    with ExitStack() as held:
+        refused: PerfgateError | None = None
+        try:
+            for number, one in enumerate(wanted):
+                order = ordered(
+                    one.context,
+                    one.workload,
+                    one.folder,
+                    run_id=f"{mark}:{uuid4().hex}",
+                    form=form,
+                    blocks=one.blocks,
+                )
+                run = _Held(held.enter_context(order), number)
+                runs.append(held.enter_context(closing(run)))
+            pool = held.enter_context(_pool(runs))
             for run in runs:
-                run.time()
-            for run in runs:
-                run.wait_for(READY, runs)
-            busy = self._busy(self._mark)
-            context = runs[0].one.context
-            with Sampler(context.machine.gpus, run_id=self._mark, joins=True) as sampler:
-                _take_windows(runs)
-            for run in runs:
-                run.say(DONE)
-            read = [
-                self._pool.submit(_read, run, conditions_of(context, sampler, run.turn), busy)
-                for run in runs
-            ]
-            self._then()
-            ended = began
-            for number, measured in enumerate(read):
-                try:
-                    made, read_at = measured.result()
-                except PerfgateError as failed:
-                    raise RunFailed(number, failed) from failed
-                ended = max(ended, read_at)
-                share_s = (ended - began) / len(runs)  # what follows took is not theirs
-                yield replace(made, run=made.run.model_copy(update={"wall_s": share_s}))
+                run.ran = pool.submit(run.one.run, on_tick=run.tick)
+        except PerfgateError as error:
+            refused = error
+        yield None
+        if refused is not None:
+            raise RunFailed(len(runs), refused)
+        began, turns = time.monotonic(), _turns_of(runs)
+        for run in runs:
+            run.time()
+        for run in runs:
+            run.wait_for(READY, turns)
+        was_busy, gpus = busy(mark), runs[0].one.context.machine.gpus
+        with Sampler(gpus, run_id=mark, joins=True) as sampler:
+            _take_windows(turns)
+        for run in runs:
+            run.say(DONE)
+        read = [pool.submit(run.measured, sampler.conditions(run.turn), was_busy) for run in runs]
+        then()
+        ended = began
+        for number, measured in enumerate(read):
+            try:
+                made, read_at = measured.result()
+            except PerfgateError as failed:
+                raise RunFailed(number, failed) from failed
+            ended = max(ended, read_at)
+            share_s = (ended - began) / len(runs)  # what follows took is not theirs
+            yield replace(made, run=made.run.model_copy(update={"wall_s": share_s}))
 
 
-def _read(run: _Held, conditions: Conditions, busy: Note | None) -> tuple[Measured, float]:
-    """What a run measured, and when that was known."""
-    return run.measured(conditions, busy), time.monotonic()
+def _turns_of(runs: Sequence[_Held]) -> list[list[_Held]]:
+    """Those that measure at the same time: one alone, or both sides of a pair in blocks."""
+    turns: list[list[_Held]] = []
+    for run in runs:
+        before = turns[-1] if turns else []
+        if run.one.blocks is not None and len(before) == 1 and before[0].one.blocks is not None:
+            before.append(run)
+        else:
+            turns.append([run])
+    return turns
 
 
-def _take_windows(runs: Sequence[_Held]) -> None:
+def _take_windows(turns: Sequence[Sequence[_Held]]) -> None:
     """Let each measure while the others wait.
 
     Raises:
         RunFailed: one ended before that, or those that are to wait do something.
     """
+    runs = [run for turn in turns for run in turn]
     for run in runs:
         run.see_processes()
-    for number, run in enumerate(runs):
-        if run.partner is not None and run.partner in runs[:number]:
-            continue
-        measuring = [run] if run.partner is None else [run, run.partner]
+    for measuring in turns:
         others = [other for other in runs if other not in measuring]
         quiet = max(QUIET_CORES, NSYS_CORES * len(others))
         deadline = time.monotonic() + QUIET_PATIENCE_S
@@ -227,44 +235,41 @@ def _take_windows(runs: Sequence[_Held]) -> None:
             # What still spins or is written after the last of them measured, or warmed up. A child
             # that starts rests now and then, so that longer looks follow.
             if time.monotonic() > deadline:
-                raise RunFailed(number, used.refused(run))
+                raise used.refused(measuring[0])
             look_s = QUIET_LOOK_S
-        used = _used_by(others, partial(_measure, measuring, runs), anew=True)
+        used = _used_by(others, partial(_measure, measuring, turns), anew=True)
         if used.cores > quiet and used.cpu_s > QUIET_S:
-            raise RunFailed(number, used.refused(run))
+            raise used.refused(measuring[0])
         for measured in measuring:
             measured.see_processes()  # also what its own code has started
 
 
-def _measure(measuring: Sequence[_Held], runs: Sequence[_Held]) -> None:
+def _measure(measuring: Sequence[_Held], turns: Sequence[Sequence[_Held]]) -> None:
     began = time.monotonic()
     for run in measuring:
         run.say(TURN)
     for run in measuring:
-        run.wait_for(DONE, runs)
+        run.wait_for(DONE, turns)
         run.turn = began, time.monotonic()
 
 
-def _refuse_failed(runs: Sequence[_Held]) -> None:
+def _refuse_failed(turns: Sequence[Sequence[_Held]]) -> None:
     """Refuse all where one came to nothing.
 
     Raises:
         RunFailed: names it; of two that end together the candidate, and not one that only says that
         the other side of its pair ended first, unless nobody says more.
     """
-    failed = {
-        number: error
-        for number, run in enumerate(runs)
-        if run.ran is not None and run.ran.done() and (error := run.ran.exception()) is not None
-    }
-    blamed = [number for number, one in failed.items() if not isinstance(one, OtherSideEnded)]
-    blamed = blamed or [number for number in failed if runs[number].partner_has_ended]
-    for number in reversed(blamed):
-        match failed[number]:
-            case OtherSideEnded(error=error) | (PerfgateError() as error):
-                raise RunFailed(number, error)
-            case bug:
-                raise bug
+    for turn in turns:
+        ended = [(run, run.ran) for run in turn if run.ran is not None and run.ran.done()]
+        failed = [(run, error) for run, ran in ended if (error := ran.exception()) is not None]
+        blamed = [one for one in failed if not isinstance(one[1], OtherSideEnded)]
+        for run, error in reversed(blamed or (failed if len(ended) == len(turn) else [])):
+            match error:
+                case OtherSideEnded(error=why) | (PerfgateError() as why):
+                    raise RunFailed(run.number, why)
+                case bug:
+                    raise bug
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -276,12 +281,12 @@ class _Used:
     cpu_s: float
     cores: float
 
-    def refused(self, run: _Held) -> WorkloadFailed:
+    def refused(self, run: _Held) -> RunFailed:
         """Why one that measures next to them does not count."""
         table = ProcessTable(run.one.spec.env[RUN_COOKIE])
         named = tuple(table.describe(pid) for pid in islice(self.by, MOST_NAMED))
         why = note("held-busy", cores=self.cores, processes=named)
-        return WorkloadFailed("workload-failed", workload=run.one.workload.id, why=why, see=())
+        return run.failed(why)
 
 
 def _used_by(
@@ -305,12 +310,13 @@ def _used_by(
 class _Held:
     """The gate's end of one run that it holds."""
 
-    def __init__(self, one: OneRun) -> None:
+    def __init__(self, one: OneRun, number: int) -> None:
         assert one.hold is not None
-        self.one = one
-        self.partner: _Held | None = None
-        """The other side of a pair in blocks, which measures at the same time."""
-        self.ran: Future[Ran] | None = None
+        # What counts is what it works for; `tick` looks after that.
+        self.one = replace(one, spec=replace(one.spec, timeout_s=math.inf))
+        self.number = number
+        """Of those that are started together, from 0."""
+        self.ran: Future[RunEnd] | None = None
         self.turn: Span | None = None
         """When it worked while the others waited."""
         self.is_off = threading.Event()
@@ -329,18 +335,6 @@ class _Held:
         """Know the processes that it has by now."""
         self.processes = Marked(self.one.spec.env[RUN_COOKIE].rpartition(":")[2])
 
-    def pair_with(self, other: _Held) -> None:
-        """Know each other where they are the two sides of a pair in blocks."""
-        own, theirs = self.one.blocks, other.one.blocks
-        if own is not None and theirs is not None and own.own == theirs.other:
-            self.partner, other.partner = other, self
-
-    @property
-    def partner_has_ended(self) -> bool:
-        """Whether the other side of its pair will say nothing more."""
-        ran = None if self.partner is None else self.partner.ran
-        return ran is None or ran.done()
-
     def close(self) -> None:
         """Let go of it: a worker that waits ends."""
         os.close(self._hears)
@@ -355,19 +349,19 @@ class _Held:
         self.time()
         os.write(self._says, word)
 
-    def wait_for(self, word: bytes, runs: Sequence[_Held]) -> None:
+    def wait_for(self, word: bytes, turns: Sequence[Sequence[_Held]]) -> None:
         """Wait until it says this, and from then on for the gate; or until it has ended.
 
         Raises:
             RunFailed: it failed, or another of the runs.
         """
         while word not in self._heard:
-            _refuse_failed(runs)
+            _refuse_failed(turns)
             if self.ran is not None and self.ran.done() and self.ran.exception() is None:
                 if self.one.workload.form == "command":
-                    raise RunFailed(runs.index(self), self._unheld())
+                    raise self.failed(note("script-not-held"))
                 return  # without its steps, which what is read of it says
-            for run in runs:
+            for run in chain(*turns):
                 run.hear(LOOK_S if run is self else 0.0)
 
     def hear(self, patience_s: float) -> None:
@@ -381,8 +375,8 @@ class _Held:
         else:
             time.sleep(patience_s)  # it ends
 
-    def measured(self, conditions: Conditions, busy: Note | None) -> Measured:
-        """What it measured, once it has ended.
+    def measured(self, conditions: Conditions, busy: Note | None) -> tuple[Measured, float]:
+        """What it measured, once it has ended, and when that was known.
 
         Raises:
             PerfgateError: it failed, or it is a script whose steps were not held.
@@ -392,13 +386,15 @@ class _Held:
         made = self.one.measured(ran, conditions, busy, on_tick=self.refuse_if_off)
         took_steps = [process.pid for process in made.run.processes]
         if self.one.workload.form == "command" and took_steps != [held_process(self.one.folder)]:
-            raise self._unheld()
-        return made
+            raise self.failed(note("script-not-held"))
+        return made, time.monotonic()
 
-    def _unheld(self) -> WorkloadFailed:
-        """What is said of a script that may have measured next to others."""
-        workload, why = self.one.workload.id, note("script-not-held")
-        return WorkloadFailed("workload-failed", workload=workload, why=why, see=())
+    def failed(self, why: Note) -> RunFailed:
+        """What is said of one that may have measured next to others."""
+        workload = self.one.workload.id
+        return RunFailed(
+            self.number, WorkloadFailed("workload-failed", workload=workload, why=why, see=())
+        )
 
     def refuse_if_off(self) -> None:
         """End what is done for it where it is not wanted any more."""
@@ -412,26 +408,6 @@ class _Held:
             worked_s = self._worked_s + time.monotonic() - self._since
             if worked_s > self.one.workload.timeout_s:
                 raise OutOfTime
-
-
-@contextmanager
-def _holding(wanted: Wanted, form: Form, batch: str) -> Iterator[_Held]:
-    """One run of a batch, with its folder, for as long as the block lasts."""
-    made = ordered(
-        wanted.context,
-        wanted.workload,
-        wanted.folder,
-        run_id=f"{batch}:{uuid4().hex}",
-        form=form,
-        blocks=wanted.blocks,
-    )
-    with made as one:
-        # What counts is what it works for; `tick` looks after that.
-        held = _Held(replace(one, spec=replace(one.spec, timeout_s=math.inf)))
-        try:
-            yield held
-        finally:
-            held.close()
 
 
 @contextmanager

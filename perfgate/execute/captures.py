@@ -4,7 +4,6 @@ wrong with them."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from perfgate.model.metric import Metric
 from perfgate.model.note import Note, Severity, note
 from perfgate.model.reports import Reports
 from perfgate.model.sample import ProcessSample
-from perfgate.model.timeline import Timeline
 from perfgate.model.workload import Workload
 from perfgate.profilers.nsys.reports import run_reports
 from perfgate.profilers.nsys.tool import NsysTool
@@ -33,7 +31,6 @@ class OfCapture:
     missing: StepsNotFound | None
     """Why it shows no process with steps."""
     notes: tuple[Note, ...]
-    reports: Reports
 
 
 def measure_capture(
@@ -56,26 +53,8 @@ def measure_capture(
         CaptureUnreadable: nsys left something that is no capture.
         LayoutUnknown: reports or export are of a form that perfgate does not know.
     """
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="perfgate-read") as pool:
-        reading = pool.submit(_see, workload, captured)
-        reports = run_reports(tool, captured.sqlite, reports_folder(raw, captured), on_tick=on_tick)
-        timeline, processes, missing = reading.result()
-    share = share_of_h2d(reports)
-    return OfCapture(
-        processes=tuple(
-            process.model_copy(update={"memory_share_h2d": share}) for process in processes
-        ),
-        missing=missing,
-        notes=contradictions(timeline, reports),
-        reports=reports,
-    )
-
-
-def _see(
-    workload: Workload, captured: Captured
-) -> tuple[Timeline, tuple[ProcessSample, ...], StepsNotFound | None]:
-    """A capture, the samples of its processes with steps, and why it has none."""
-    timeline = read(captured.sqlite)
+    reports = run_reports(tool, captured.sqlite, reports_folder(raw, captured), on_tick=on_tick)
+    timeline, missing = read(captured.sqlite), None
     try:
         processes = measure(
             timeline,
@@ -85,8 +64,13 @@ def _see(
             steps=workload.steps,
         )
     except StepsNotFound as absent:
-        return timeline, (), absent
-    return timeline, processes, None
+        processes, missing = (), absent
+    share = share_of_h2d(reports)
+    return OfCapture(
+        processes=tuple(one.model_copy(update={"memory_share_h2d": share}) for one in processes),
+        missing=missing,
+        notes=contradictions(timeline, reports),
+    )
 
 
 def share_of_h2d(reports: Reports) -> float | None:

@@ -4,7 +4,6 @@ nsys takes a capture."""
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -47,18 +46,14 @@ def worker_command(
     """
     if workload.command is not None:
         return workload.command
-    options = (*starting_options_of(pytest_options), *pytest_options)
     return (
         python,
         *(("-P",) if is_pinned else ()),
-        # As the gate's own interpreter was started; what the environment says of it, the worker
-        # inherits.
-        *((f"-{'O' * sys.flags.optimize}",) if sys.flags.optimize else ()),
         "-m",
         "pytest",
         f"--perfgate-worker={order}",
         f"{workload.nodeid}",
-        *(() if "no:capture" in options else ("--capture=no",)),
+        "--capture=no",
         # The worker's side of the plugin prints what a log needs: the workload's own lines, and a
         # traceback.
         "-qq",
@@ -67,10 +62,9 @@ def worker_command(
         "--tb=short",
         "-p",
         "no:cacheprovider",
-        # What a mark expects is of the gate's own item. It is an option of a plugin that may be
-        # switched off.
-        *(() if "no:skipping" in options else ("--runxfail",)),
-        *options,
+        "--runxfail",  # what a mark expects is of the gate's own item
+        *starting_options_of(pytest_options),
+        *pytest_options,
         "--override-ini=addopts=",
     )
 
@@ -90,24 +84,25 @@ def given_environment(context: RunContext, workload: Workload, imports: Path) ->
     started without that being activated. A PATH of the workload's own is left as it is.
     """
     given = {**context.env, **workload.env}
-    if workload.form == "command" and "PATH" not in workload.env:
+    is_command, tree = workload.form == "command", context.tree
+    has_own = tree is not None and context.settings.ab_python is not None
+    if tree is not None:
+        given = environment_there(
+            given,
+            tree,
+            declared=workload.env,
+            is_command=is_command,
+            has_own_python=has_own,
+        )
+    else:
+        paths = (str(imports), given.get("PYTHONPATH", ""))
+        given["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+    if has_own or (is_command and "PATH" not in workload.env):
         programs = str(Path(context.python).parent)
         given["PATH"] = os.pathsep.join((programs, given.get("PATH", os.defpath)))
-    if context.tree is None:
-        inherited = [given["PYTHONPATH"]] if given.get("PYTHONPATH") else []
-        given["PYTHONPATH"] = os.pathsep.join((str(imports), *inherited))
-        given[FOLDER] = str(imports)
-        if workload.form == "command":
-            given[ON_SIGTERM] = "1"  # a launcher may end its processes by a signal
-        return given
-    has_own = context.settings.ab_python is not None
-    return environment_there(
-        given,
-        context.tree,
-        workload=workload,
-        imports=imports,
-        python=Path(context.python) if has_own else None,
-    )
+    if is_command:
+        given[ON_SIGTERM] = "1"  # a launcher may end its processes by a signal
+    return {**given, FOLDER: str(imports)}
 
 
 def process_environment(

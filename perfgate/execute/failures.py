@@ -44,8 +44,7 @@ class RunEnd:
     def see(self) -> tuple[Note, ...]:
         """Where to look: its log, what it was not given, the last lines of its output."""
         tail = "\n".join(self.outcome.tail)
-        missed = [name for name in self.withheld if re.search(rf"\b{re.escape(name)}\b", tail)]
-        names = tuple(missed or self.withheld)
+        names = tuple(self.withheld)
         return (
             note("see-log", log=str(self.log)),
             *((note("variables-withheld", names=names),) if names else ()),
@@ -73,8 +72,7 @@ def refuse_failed(end: RunEnd) -> None:
 
     Raises:
         WorkloadFailed: it raised, exited, was killed, skipped itself or took the wrong number of
-        steps. WorkloadTimedOut: it did not end in time. CaptureFailed: it did not, as the disk was
-        full.
+        steps. WorkloadTimedOut: it did not end in time.
     """
     if end.outcome.timed_out:
         raise _out_of_time(end)
@@ -87,17 +85,20 @@ def refuse_failed(end: RunEnd) -> None:
 
 
 def _out_of_time(end: RunEnd) -> PerfgateError:
-    named: dict[str, object] = {"workload": end.workload.id, "see": end.see}
-    if end.outcome.disk_was_full:
-        # Its time was up because of that: raising the limit is no advice.
-        return CaptureFailed("disk-full-in-run", why=_problem(end), **named)
     if end.outcome.nsys_hung:
         code = "nsys-hung"
     elif end.worker_report is not None and end.worker_report.ending is Ending.FINISHED:
         code = "process-outlived-loop"  # a longer limit would only cost more
     else:
         code = "workload-timed-out"
-    return WorkloadTimedOut(code, limit_s=end.workload.timeout_s, **named)
+    problem = end.outcome.problem
+    full = () if problem is None or problem.code != "nsys-disk-full" else (problem,)
+    return WorkloadTimedOut(
+        code,
+        limit_s=end.workload.timeout_s,
+        workload=end.workload.id,
+        see=(*full, *end.see),
+    )
 
 
 def refuse_uncaptured(end: RunEnd) -> None:
@@ -139,8 +140,6 @@ def _why(end: RunEnd) -> Note | None:
     if worker_report is None:
         if outcome.exit_status is None and not outcome.captures:
             return None  # nsys never started it, or died: that is the capture's failure
-        if any(NOT_THERE.search(line) for line in outcome.tail):
-            return note("workload-not-in-process")
         return _why_ended(outcome) or note("process-left")
     match worker_report.ending:
         case Ending.FINISHED:

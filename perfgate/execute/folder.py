@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -130,18 +130,14 @@ def keep_exports(captures: Sequence[Captured], folder: Path) -> None:
             raise _not_written("export-not-kept", folder, refused) from refused
 
 
-def remove_fifos(folder: Path) -> None:
-    """Remove what a run's process waited at."""
+def clear(folder: Path, *, keep_captures: bool = False) -> None:
+    """Remove from a run's folder what its processes waited at, and unless its captures are kept
+    what holds every variable of its environment, or is of no use any more."""
     for name in (FIFO, *script_hold.FIFOS):
         (folder / name).unlink(missing_ok=True)
-
-
-def clear(folder: Path) -> None:
-    """Remove from a run's folder what holds every variable of its environment, or is of no use any
-    more."""
-    remove_fifos(folder)
-    shutil.rmtree(folder / RAW, ignore_errors=True)
-    shutil.rmtree(folder / IMPORTS, ignore_errors=True)
+    if not keep_captures:
+        shutil.rmtree(folder / RAW, ignore_errors=True)
+        shutil.rmtree(folder / IMPORTS, ignore_errors=True)
 
 
 def _not_written(code: str, folder: Path, refused: OSError) -> StoreFailed:
@@ -169,16 +165,13 @@ def end_killed_gates() -> Note | None:
 def remove_killed_runs(results: Path, cleaner: Cleaner) -> Note | None:
     """Remove what runs of killed gates have left below the kept results, but for their logs; how
     many these were."""
-    removed = sum(_remove_if_left(folder, cleaner) for folder in _runs_underway(results))
+    # One that came to its end has left its result, and no such run below it. Those under Nsight
+    # Compute lie next to the results.
+    gates = (*results.glob("*/*/*"), *results.parent.glob("ncu/*"))
+    ended = (one for one in gates if not one.is_symlink() and not (one / "result.json").exists())
+    marks = [mark for gate in ended for mark in files_below(gate) if mark.name == UNDERWAY]
+    removed = sum(_remove_if_left(mark.parent, cleaner) for mark in marks)
     return note("killed-gate-removed", runs=removed) if removed else None
-
-
-def _runs_underway(results: Path) -> Iterator[Path]:
-    """Folders of runs with a mark; a gate that came to its end has left its result, and no such run
-    below it. Those under Nsight Compute lie next to the results."""
-    for folder in (*results.glob("*/*/*"), *results.parent.glob("ncu/*")):
-        if not folder.is_symlink() and not (folder / "result.json").exists():
-            yield from (mark.parent for mark in files_below(folder) if mark.name == UNDERWAY)
 
 
 def _remove_if_left(folder: Path, cleaner: Cleaner) -> bool:

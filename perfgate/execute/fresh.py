@@ -14,7 +14,7 @@ from pathlib import Path
 
 from perfgate.execute.ahead import Batch, RunFailed, Wanted, in_blocks
 from perfgate.execute.context import RunContext
-from perfgate.execute.lab import NOT_MEASURED_BY, SHOWN_SHA, Asked, Pair, blessed_at
+from perfgate.execute.lab import SHOWN_SHA, Asked, Pair, blessed_at
 from perfgate.execute.laboratory import Laboratory
 from perfgate.execute.plan import (
     PlannedRun,
@@ -27,10 +27,10 @@ from perfgate.execute.plan import (
 )
 from perfgate.execute.provenance import is_as_blessed, prove_apart
 from perfgate.execute.run import TRIES, Measured
-from perfgate.execute.side_environment import declared_there
 from perfgate.model.baseline import Baseline, BlessedRun, code_digest
 from perfgate.model.errors import (
     CodeUnproven,
+    NotMeasured,
     NsysCrashed,
     PerfgateError,
     WorkloadFailed,
@@ -180,8 +180,6 @@ class FreshLab:
 
     def pairs(self, form: Form, number: int) -> Generator[Pair]:
         """Make pairs in one form; every other one begins with the other side (ABBA)."""
-        if form is not Form.BLOCK:
-            self._refuse_other_command()
         made = self._asked(form, number)
         with closing(made):
             for (job, one), (_, other) in zip(made, made, strict=True):
@@ -352,7 +350,7 @@ class FreshLab:
                 turns=self._workload.warmup + steps,
                 turns_alone=self._workload.warmup + alone,
             )
-        if not job.is_reference or not isinstance(failed, NOT_MEASURED_BY):
+        if not job.is_reference or not isinstance(failed, NotMeasured):
             return failed
         return WorktreeFailed(
             "side-does-not-run",
@@ -375,39 +373,14 @@ class FreshLab:
             revision=f"{same}{against.revision}", commit=commit, context=self._of.checkout(commit)
         )
 
-    @property
-    def _blessed(self) -> Baseline | None:
-        """Whose code the other commit must load; None where any will do."""
-        blessed = self._baseline if self._against is None else None
-        return None if blessed is None or blessed.code is None else blessed
-
-    def _refuse_other_command(self) -> None:
-        """Hold a command as the commit declares it to the one that was blessed: its code may be the
-        same.
-
-        Raises:
-            CodeUnproven: its file there was blessed with uncommitted changes.
-        """
-        tree = self._other.context.tree
-        if self._blessed is None or tree is None:
-            return
-        there = declared_there(self._workload, tree, self._of.asked.settings)
-        if there.digest() != self._workload.digest():
-            raise CodeUnproven(
-                "command-not-as-blessed",
-                workload=self._workload.id,
-                commit=self._other.shown,
-                file=self._workload.source,
-            )
-
     def _refuse_unblessed(self, made: Measured) -> None:
         """Hold a run of the other commit to the files that were blessed.
 
         Raises:
             CodeUnproven: they are others.
         """
-        blessed = self._blessed
-        if blessed is None or code_digest(made.code) == blessed.code:
+        blessed = self._baseline if self._against is None else None
+        if blessed is None or blessed.code in (None, code_digest(made.code)):
             return
         # Older baselines of a command noted another set of files; that its commit was clean is
         # known.

@@ -84,10 +84,7 @@ def watch(folder: str) -> None:
     A process forked from it, a loader's worker for example, does so as well if it has loaded
     anything by itself, also where SIGTERM ends it, as the end of a pool does.
     """
-    try:
-        cwd = os.getcwd()  # noqa: PTH109
-    except OSError:  # deleted: nothing is loaded from there
-        cwd = os.sep
+    cwd = os.getcwd()  # noqa: PTH109
     pid, leave = os.getpid(), os._exit
     executed: list[str] = []
     before_fork: list[int] = []
@@ -146,17 +143,11 @@ def hand_over() -> None:
     from importlib.machinery import PathFinder  # noqa: PLC0415
     from importlib.util import module_from_spec  # noqa: PLC0415
 
-    def absolute(path: str) -> str:
-        try:
-            return os.path.abspath(path)  # noqa: PTH100
-        except OSError:  # from a folder that was deleted
-            return path
-
-    here = os.path.dirname(absolute(__file__))  # noqa: PTH120
-    paths = [absolute(entry) for entry in sys.path]
+    here = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
+    paths = [os.path.abspath(entry) for entry in sys.path]  # noqa: PTH100
     # Only behind it: before it may be that of another gate, inside whose run this is.
     behind = paths.index(here) + 1 if here in paths else 0
-    others = [entry for entry in sys.path[behind:] if absolute(entry) != here]
+    others = [entry for entry in sys.path[behind:] if os.path.abspath(entry) != here]  # noqa: PTH100
     spec = PathFinder.find_spec("sitecustomize", others)
     if spec is not None and spec.loader is not None:
         module = module_from_spec(spec)

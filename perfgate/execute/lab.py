@@ -10,48 +10,11 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from perfgate.model.baseline import Baseline
-from perfgate.model.errors import (
-    CaptureFailed,
-    CaptureUnreadable,
-    CodeStale,
-    CodeUnproven,
-    GpuTaken,
-    LayoutUnknown,
-    MachineUnreadable,
-    NsysCrashed,
-    NsysNotFound,
-    NsysUnsupported,
-    RepositoryUnreadable,
-    RevisionMissing,
-    StepsNotFound,
-    StoreFailed,
-    WorkloadFailed,
-    WorkloadTimedOut,
-    WorktreeFailed,
-)
+from perfgate.model.errors import NsysCrashed, RevisionMissing
 from perfgate.model.machine import Machine
 from perfgate.model.note import Note
 from perfgate.model.sample import Form, Run
 from perfgate.model.settings import Settings
-
-NOT_MEASURED_BY: Final = (
-    CaptureFailed,
-    CaptureUnreadable,
-    CodeStale,
-    GpuTaken,
-    LayoutUnknown,
-    MachineUnreadable,
-    NsysCrashed,
-    NsysNotFound,
-    NsysUnsupported,
-    StepsNotFound,
-    StoreFailed,
-    WorkloadFailed,
-    WorkloadTimedOut,
-)
-"""Errors that leave a workload without a measurement; any other error is a bug and stays one."""
-SIDE_MISSING_BY: Final = (CodeUnproven, RepositoryUnreadable, RevisionMissing, WorktreeFailed)
-"""Errors that leave a gate without the other side of an A/B run."""
 
 SHOWN_SHA: Final = 12
 """Digits of a commit that are shown."""
@@ -99,11 +62,11 @@ class Lab(Protocol):
         all be asked for."""
 
     def runs(self, number: int) -> Generator[Run]:
-        """Make runs of the candidate, some of them ahead: closing it ends those. Raises any of
-        `NOT_MEASURED_BY`."""
+        """Make runs of the candidate, some of them ahead: closing it ends those. Raises
+        `NotMeasured`."""
 
     def pairs(self, form: Form, number: int) -> Generator[Pair]:
-        """Make pairs; raises `NOT_MEASURED_BY` for the candidate, `SIDE_MISSING_BY` for the other.
+        """Make pairs; raises `NotMeasured` for the candidate, `SideMissing` for the other commit.
 
         Form.ALONE: a run of either side as it is without an A/B run, for blocks to be held against.
         """

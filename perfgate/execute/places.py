@@ -83,25 +83,20 @@ class Places:
         return self._place(file.parent) if place.kind is PlaceKind.NOBODYS else place
 
     def _place(self, folder: Path) -> Place:
-        if folder in self._known:
-            return self._known[folder]
         new = list(takewhile(lambda one: one not in self._known, (folder, *folder.parents)))
         for one in reversed(new):  # each after the one around it, of which it may be a part
-            self._known[one] = self._look(one)
+            around = self._known.get(one.parent, Place(PlaceKind.NOBODYS, one))
+            is_prefix = one in self._environments or is_environment(one)
+            if one in self._trees:
+                around = Place(PlaceKind.TREE, one)
+            elif one.is_relative_to(PACKAGE) or one.name == KEPT:
+                around = Place(PlaceKind.NOBODYS, one)
+            elif is_prefix or (around.folder not in self._trees and holds_packages(one)):
+                around = Place(PlaceKind.PACKAGES, one)
+            elif (one / ".git").exists() and not _is_submodule(one):
+                around = Place(PlaceKind.TREE, one)
+            self._known[one] = around
         return self._known[folder]
-
-    def _look(self, folder: Path) -> Place:
-        around = self._known.get(folder.parent, Place(PlaceKind.NOBODYS, folder))
-        is_environment_here = folder in self._environments or is_environment(folder)
-        if folder in self._trees:
-            return Place(PlaceKind.TREE, folder)
-        if folder.is_relative_to(PACKAGE) or folder.name == KEPT:
-            return Place(PlaceKind.NOBODYS, folder)
-        if is_environment_here or (around.folder not in self._trees and holds_packages(folder)):
-            return Place(PlaceKind.PACKAGES, folder)
-        if (folder / ".git").exists() and not _is_submodule(folder):
-            return Place(PlaceKind.TREE, folder)
-        return around
 
 
 def _is_submodule(folder: Path) -> bool:

@@ -27,7 +27,6 @@ import shlex
 import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -37,7 +36,8 @@ from perfgate.execute.context import RunContext
 from perfgate.execute.places import KEPT, PACKAGE, Place, PlaceKind, Places
 from perfgate.execute.worktree import Worktree
 from perfgate.model.baseline import ALL_TRACKED, code_files
-from perfgate.model.errors import CodeStale, CodeUnproven, RepositoryUnreadable, StoreFailed
+from perfgate.model.errors import CodeStale, CodeUnproven, RepositoryUnreadable
+from perfgate.model.record import Record
 from perfgate.model.workload import Workload
 from perfgate.system import git
 from perfgate.system.files import files_below
@@ -52,30 +52,22 @@ _BY_CONTENT: Final = re.compile(
 Inductor)."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ImportLog:
+class ImportLog(Record):
     """What one Python process said at its end that it loaded."""
 
     pid: int
     prefixes: tuple[str, ...] = ()
     """Where its interpreter and environment are."""
-    files: tuple[str, ...] = ()
+    files: tuple[str, ...]
     """Of its modules, and what it executed by a path."""
 
 
 def read_import_logs(folder: Path) -> tuple[ImportLog, ...]:
     """Read what the processes of a run left in a folder; half of a log is none."""
     found = []
-    for file in sorted(file for file in folder.glob("*.json") if file.is_file()):
-        with suppress(OSError, ValueError, TypeError, KeyError):
-            log = json.loads(file.read_text(encoding="utf-8"))
-            found.append(
-                ImportLog(
-                    pid=int(log["pid"]),
-                    prefixes=tuple(log["prefixes"]),
-                    files=tuple(log["files"]),
-                )
-            )
+    for file in sorted(folder.glob("*.json")):
+        with suppress(OSError, ValueError):
+            found.append(ImportLog.model_validate_json(file.read_bytes()))
     return tuple(found)
 
 
@@ -230,17 +222,17 @@ class _Side:
     def _installed_in(self, site: Path) -> frozenset[str]:
         """The files that installing the project, of either side, has put into a folder."""
         if site not in self._installed:
-            self._installed[site] = frozenset(self._look_in(site))
-        return self._installed[site]
-
-    def _look_in(self, site: Path) -> Iterator[str]:
-        for info in site.glob("*.dist-info"):
-            origin = _origin_of(info)
-            is_ours = origin is not None and any(origin.is_relative_to(top) for top in self._trees)
-            if is_ours or (origin is None and _normal(info.name.partition("-")[0]) in self._names):
+            files = list[str]()
+            for info in site.glob("*.dist-info"):
+                origin, name = _origin_of(info), _normal(info.name.partition("-")[0])
+                is_ours = name in self._names
+                if origin is not None:
+                    is_ours = any(origin.is_relative_to(tree) for tree in self._trees)
                 with suppress(OSError):
-                    record = (info / "RECORD").read_text("utf-8", "replace")
-                    yield from (line.rsplit(",", 2)[0].strip('"') for line in record.splitlines())
+                    text = (info / "RECORD").read_text("utf-8", "replace") if is_ours else ""
+                    files += (line.rsplit(",", 2)[0].strip('"') for line in text.splitlines())
+            self._installed[site] = frozenset(files)
+        return self._installed[site]
 
     @cached_property
     def tracked(self) -> frozenset[Path]:
@@ -318,21 +310,19 @@ def _is_built_in(tree: Worktree, file: Path) -> bool:
 
 
 def code_now(paths: Mapping[str, str], root: Path, *, baselines: str) -> dict[str, str]:
-    """SHA-256 by path of the same files as they are now; a file that is gone is left out.
+    """SHA-256 by path of the same files as they are now; one that is gone, or cannot be read, is
+    left out.
 
     Args:
         paths: of which files.
         root: the project's root.
         baselines: the folder of the baselines, from there, of which nothing is code.
-
-    Raises:
-        StoreFailed: one of them cannot be read.
     """
     found = {ALL_TRACKED: _all_tracked(root, baselines)} if ALL_TRACKED in paths else {}
-    try:
-        return found | {path: _digest(root / path) for path in paths if (root / path).is_file()}
-    except OSError as error:
-        raise StoreFailed("code-unreadable", file=error.filename, why=error.strerror) from error
+    for path in paths:
+        with suppress(OSError):
+            found[path] = _digest(root / path)
+    return found
 
 
 def is_as_blessed(context: RunContext, code: Mapping[str, str], blessed: Mapping[str, str]) -> bool:

@@ -2,14 +2,13 @@
 
 ```
 ordered     -> OneRun       its folder and order are there, nothing is started
-  .run      -> Ran          started, its window taken, ended, exported; refused where that failed
+  .run      -> RunEnd       started, its window taken, ended, exported; refused where that failed
   .measured -> Measured     read; of its captures is kept what may leave the machine
 ```
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -44,17 +43,15 @@ from perfgate.execute.folder import (
     keep_log,
     make_folder,
     read_worker_report,
-    remove_fifos,
 )
 from perfgate.execute.provenance import ImportLog, code_of_run, read_import_logs
 from perfgate.execute.script_hold import FIFOS
 from perfgate.execute.side_environment import declared_there, workload_there
-from perfgate.machine import RankWatch, Sampler, Span
+from perfgate.machine import RankWatch, Sampler
 from perfgate.model.errors import StepsNotFound, WorkloadFailed
 from perfgate.model.machine import Conditions, tuning
 from perfgate.model.note import Note, Severity, note
-from perfgate.model.order import RUN_COOKIE, Blocks, Ending, Hold, Order, WorkerReport
-from perfgate.model.reports import Reports
+from perfgate.model.order import Blocks, Ending, Hold, Order, WorkerReport
 from perfgate.model.sample import Form, ProcessSample, Run
 from perfgate.model.workload import END_RANGE, Workload
 from perfgate.profilers.nsys.output import signal_name
@@ -77,8 +74,6 @@ class Measured:
     """SHA-256 by path of the project's files that the run loaded."""
     withheld: tuple[str, ...] = ()
     """Names of the environment variables that were not passed to the workload."""
-    reports: tuple[Reports, ...] = ()
-    """nsys's own of each capture."""
     import_logs: tuple[ImportLog, ...] = ()
     """What its processes loaded."""
     environment: Mapping[str, str] | None = None
@@ -102,14 +97,8 @@ def measure_run(
     run_id = uuid4().hex
     with ordered(context, workload, folder, run_id=run_id) as one:
         with Sampler(context.machine.gpus, run_id=run_id) as sampler:
-            ran = one.run()
-        return one.measured(ran, conditions_of(context, sampler), busy)
-
-
-def conditions_of(context: RunContext, sampler: Sampler, during: Span | None = None) -> Conditions:
-    """What the machine went through while it was sampled, or within a span of that; of one without
-    a GPU there is nothing to say."""
-    return sampler.conditions(during) if context.machine.gpus else Conditions()
+            end = one.run()
+        return one.measured(end, sampler.conditions(), busy)
 
 
 class OtherSideEnded(Exception):
@@ -119,16 +108,6 @@ class OtherSideEnded(Exception):
     def __init__(self, error: WorkloadFailed) -> None:
         self.error = error
         super().__init__(str(error))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ran:
-    """A run that has come to its end, and is still to be read."""
-
-    started_at: datetime
-    end: RunEnd
-    ranks: RankWatch
-    """Of a command: the ranks and tuning of its processes, as far as their environments say."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,6 +123,9 @@ class OneRun:
     blocks: Blocks | None
     hold: Hold | None
     form: Form
+    ranks: RankWatch
+    """Of a command: the ranks and tuning of its processes, as far as their environments say."""
+    started_at: datetime
 
     @property
     def worker_report(self) -> WorkerReport | None:
@@ -155,7 +137,7 @@ class OneRun:
         """What its processes have logged by now."""
         return read_import_logs(self.folder / IMPORTS)
 
-    def run(self, *, on_tick: Callable[[], None] | None = None) -> Ran:
+    def run(self, *, on_tick: Callable[[], None] | None = None) -> RunEnd:
         """Profile it, and refuse what did not end well.
 
         Raises:
@@ -164,33 +146,28 @@ class OneRun:
             nsys left no capture. NsysCrashed: nsys itself broke down. RevisionMissing: its commit
             did not have the workload yet. Abandoned: the other side of the A/B run is to blame.
         """
-        started_at = datetime.now(UTC)
-        ranks = RankWatch(self.spec.env[RUN_COOKIE].rpartition(":")[2])
 
         def tick() -> None:
             if self.workload.form == "command":  # a decorated workload is one process
-                ranks.look()
+                self.ranks.look()
             if on_tick is not None:
                 on_tick()
 
         outcome = profile(self.context.tool, self.spec, on_tick=tick)
         log = keep_log(outcome.log, self.folder, self.spec.cleaner)
         try:
-            end = self._refused(outcome, log)
+            return self._refused(outcome, log)
         except WorkloadFailed as failed:
             report = self.worker_report
             if report is not None and report.ending is Ending.ABANDONED:
                 raise OtherSideEnded(failed) from failed
             raise
-        return Ran(started_at=started_at, end=end, ranks=ranks)
 
-    def refuse(
-        self, *, exit_status: int | None, timed_out: bool, tail: Sequence[str], began_at: float
-    ) -> None:
+    def refuse(self, *, exit_status: int | None, timed_out: bool, tail: Sequence[str]) -> None:
         """Refuse a run under another tool than nsys, as `run` and `measured` do.
 
         `exit_status` is the workload's own, below zero where a signal ended it, and None where it
-        is not known; `began_at` is POSIX time.
+        is not known.
         """
         was_killed = exit_status is not None and exit_status < 0
         outcome = ProfileOutcome(
@@ -198,13 +175,13 @@ class OneRun:
             exit_status=exit_status,
             signal=signal_name(-(exit_status or 0)) if was_killed else None,
             timed_out=timed_out,
-            wall_s=time.time() - began_at,
             tail=tuple(tail),
             log=self.folder / LOG,
             problem=None,
         )
         self._refused(outcome, outcome.log, needs_capture=False)
-        code_of_run(self.context, self.workload, self.import_logs, started_at=began_at)
+        started_at = self.started_at.timestamp()
+        code_of_run(self.context, self.workload, self.import_logs, started_at=started_at)
 
     def _refused(self, outcome: ProfileOutcome, log: Path, *, needs_capture: bool = True) -> RunEnd:
         """Refuse what did not end well; how it ended."""
@@ -224,7 +201,7 @@ class OneRun:
 
     def measured(
         self,
-        ran: Ran,
+        end: RunEnd,
         conditions: Conditions,
         busy: Note | None = None,
         *,
@@ -238,27 +215,27 @@ class OneRun:
             holds a step. CodeUnproven, CodeStale: as `code_of_run`.
             StoreFailed: the disk did not take it.
         """
-        outcome, worker_report = ran.end.outcome, ran.end.worker_report
+        outcome, worker_report = end.outcome, end.worker_report
         tool, raw = self.context.tool, self.spec.folder
         workload = as_taken(self.workload, worker_report)
         captures = [measure_capture(workload, tool, one, raw, on_tick) for one in outcome.captures]
         try:
-            processes = processes_of(workload, captures, ran.ranks.ranks)
+            processes = processes_of(workload, captures, self.ranks.ranks)
         except StepsNotFound as missing:
             if workload.form != "command":
                 raise
-            raise without_steps(missing, ran.end) from missing
+            raise without_steps(missing, end) from missing
         took_steps = [one.pid for one in processes]
         code = code_of_run(
             self.context,
             self.workload,
             self.import_logs,
-            started_at=ran.started_at.timestamp(),
+            started_at=self.started_at.timestamp(),
             measured=took_steps if worker_report is None else [worker_report.pid],
         )
         keep_exports(outcome.captures, self.folder)
         run = Run(
-            started_at=ran.started_at,
+            started_at=self.started_at,
             wall_s=outcome.wall_s,
             processes=processes,
             conditions=conditions,
@@ -267,7 +244,7 @@ class OneRun:
             begins=None if self.blocks is None else self.blocks.begins,
             folder=self.folder.name,
             notes=(
-                *self._notes(workload, processes, captures, worker_report),
+                *self._notes(workload, processes, captures),
                 *(() if busy is None else (note("busy-before", Severity.INVALID, why=busy),)),
             ),
         )
@@ -276,12 +253,11 @@ class OneRun:
             worker_report=worker_report,
             code=code,
             withheld=self.withheld,
-            environment=self._tuning(ran, took_steps),
-            reports=tuple(one.reports for one in captures),
+            environment=self._tuning(took_steps),
             import_logs=self.import_logs,
         )
 
-    def _tuning(self, ran: Ran, took_steps: Sequence[int]) -> Mapping[str, str] | None:
+    def _tuning(self, took_steps: Sequence[int]) -> Mapping[str, str] | None:
         """Of a command what the first of the measured processes was started with, which may have
         set it itself."""
         if self.blocks is not None and self.blocks.core is not None:
@@ -289,7 +265,7 @@ class OneRun:
         places = (str(self.context.root.absolute()), str(self.folder.absolute()))
         if self.workload.form != "command":
             return tuning(self.spec.env, places=places)
-        seen = ran.ranks.tuning
+        seen = self.ranks.tuning
         return next((tuning(seen[pid], places=places) for pid in took_steps if pid in seen), None)
 
     def _notes(
@@ -297,7 +273,6 @@ class OneRun:
         workload: Workload,
         processes: tuple[ProcessSample, ...],
         captures: Sequence[OfCapture],
-        report: WorkerReport | None,
     ) -> tuple[Note, ...]:
         """All that is known besides the numbers, each once, what makes the run INVALID first."""
         found = [
@@ -305,10 +280,6 @@ class OneRun:
             *(one for capture in captures for one in capture.notes),
             *(one for process in processes for one in process.notes),
         ]
-        core = None if self.blocks is None else self.blocks.core
-        if core is not None and report is not None and report.core != core:
-            # Its times are as good as any, only less steady.
-            found.append(note("core-left", Severity.WARN, core=core))
         once = [one for place, one in enumerate(found) if one not in found[:place]]
         return tuple(sorted(once, key=lambda one: one.severity is not Severity.INVALID))
 
@@ -396,9 +367,8 @@ def ordered(
                 blocks=blocks,
                 hold=hold,
                 form=form if blocks is None else Form.BLOCK,
+                ranks=RankWatch(run_id.rpartition(":")[2]),
+                started_at=datetime.now(UTC),
             )
         finally:
-            if context.keep_captures:
-                remove_fifos(folder)
-            else:
-                clear(folder)
+            clear(folder, keep_captures=context.keep_captures)

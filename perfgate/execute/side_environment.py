@@ -14,7 +14,6 @@ from typing import Final
 from perfgate import __version__
 from perfgate.execute import import_log, script_hold
 from perfgate.execute.addopts import INI
-from perfgate.execute.import_log import FOLDER, ON_SIGTERM
 from perfgate.execute.places import INSTALLED, PACKAGE
 from perfgate.execute.worktree import Worktree
 from perfgate.model.errors import ConfigInvalid, RevisionMissing, WorktreeFailed
@@ -198,47 +197,36 @@ def environment_there(
     env: Mapping[str, str],
     tree: Worktree,
     *,
-    workload: Workload,
-    imports: Path,
-    python: Path | None = None,
+    declared: Mapping[str, str] | None = None,
+    is_command: bool = False,
+    has_own_python: bool = False,
 ) -> dict[str, str]:
     """The environment of a run in the checkout: what Python finds in the project, it finds there.
 
-    The variables that the workload itself declares lead there too, where they are absolute paths of
-    the project. What torch compiles as it runs lies next to the checkout, whatever was said of it.
-
-    Args:
-        env: that of the same run in the project.
-        tree: the checkout; `pin` has been called for it.
-        workload: what is run.
-        imports: folder for the logs of `import_log`.
-        python: the checkout's own interpreter, if it has one; programs next to it come first then.
-            Without one, editable installations in this interpreter's environment lead there.
+    The variables that the workload itself has `declared` lead there too, where they are absolute
+    paths of the project, and editable installations in this interpreter's environment, unless the
+    checkout `has_own_python`. What torch compiles as it runs lies next to the checkout, whatever
+    was said of it. `pin` has been called for it.
     """
-    own = [tree.home / ("imports" if workload.command is not None else "worker"), tree.root]
     inherited = [entry for entry in env.get("PYTHONPATH", "").split(os.pathsep) if entry]
     folders = [
-        *map(str, own),
+        str(tree.home / ("imports" if is_command else "worker")),
+        str(tree.root),
         *(str(folder) for folder in (tree.root / "src",) if folder.is_dir()),
         *(_path_there(entry, tree) for entry in inherited),
-        *(map(str, _editable(tree)) if python is None else ()),
+        *(() if has_own_python else map(str, _editable(tree))),
     ]
-    declared = {
+    led = {
         name: os.pathsep.join(_path_there(path, tree) for path in value.split(os.pathsep))
-        for name, value in workload.env.items()
+        for name, value in (declared or {}).items()
     }
-    variables = {
+    path = os.pathsep.join(dict.fromkeys(folders))
+    return {
         **env,
-        **declared,
-        "PYTHONPATH": os.pathsep.join(dict.fromkeys(folders)),
-        FOLDER: str(imports),
+        **led,
+        "PYTHONPATH": path,
         TORCH_EXTENSIONS: str(tree.home / "torch_extensions"),
     }
-    if workload.command is not None:
-        variables[ON_SIGTERM] = "1"
-    if python is not None:
-        variables["PATH"] = os.pathsep.join((str(python.parent), variables.get("PATH", os.defpath)))
-    return variables
 
 
 def _editable(tree: Worktree) -> Iterator[Path]:

@@ -99,16 +99,13 @@ def worktree(
     with _home(root, folder.resolve(), commit, env) as home:
         top = home / "checkout"
         git.add_worktree(root, top, commit, env=env)
-        tree = Worktree(
+        yield Worktree(
             top=top,
             root=top / within,
             commit=commit,
             origin=origin,
             origin_top=origin.parents[len(within.parts) - 1] if within.parts else origin,
         )
-        if not tree.root.is_dir():
-            raise WorktreeFailed("commit-without-root", commit=tree.shown, folder=str(within))
-        yield tree
 
 
 def set_up(

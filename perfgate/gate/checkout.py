@@ -40,7 +40,10 @@ class WorkingTree:
         return began if is_same else began.model_copy(update={"dirty": True})
 
     def uncommitted(self) -> tuple[str, ...]:
-        """A few of the paths that no commit holds."""
+        """A few of the paths that no commit holds; none where all is committed, or no git."""
+        commit = self.measured()
+        if commit is None or not commit.dirty:
+            return ()
         try:
             return git.changes(self.root, baselines=self.baselines)[:MOST_UNCOMMITTED]
         except PerfgateError:

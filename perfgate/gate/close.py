@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from perfgate.explain.summary import headline
-from perfgate.judge.looks import step_down, still_sharing
+from perfgate.judge.looks import step_down
 from perfgate.judge.rows import at_level
 from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT
 from perfgate.model.note import Note, Severity, note
@@ -41,73 +41,30 @@ class Closing(Record):
 
 def close(expected: Sequence[str], verdicts: Mapping[str, Verdict], policy: Policy) -> Closing:
     """Return whether every expected workload has a verdict that opens, and there was one."""
-    shut: list[Note] = []
-    if not expected:
-        shut.append(note("nothing-collected", Severity.INVALID))
-    for workload in expected:
-        verdict = verdicts.get(workload)
+    shut: list[Note] = [] if expected else [note("nothing-collected", Severity.INVALID)]
+    for name in expected:
+        verdict = verdicts.get(name)
         if verdict is None:
-            shut.append(note("expected-not-measured", Severity.INVALID, workload=workload))
+            shut.append(note("expected-not-measured", Severity.INVALID, workload=name))
         elif not policy.opens(verdict):
-            shut.append(
-                note(
-                    "workload-shuts",
-                    Severity.INVALID,
-                    workload=workload,
-                    outcome=verdict.outcome,
-                )
-            )
+            outcome = verdict.outcome
+            shut.append(note("workload-shuts", Severity.INVALID, workload=name, outcome=outcome))
     return Closing(opens=not shut, notes=tuple(shut))
-
-
-def missing(
-    orphans: Mapping[str, str | None],
-    skipped_files: Mapping[str, str] | None,
-    *,
-    files_named: bool,
-) -> list[Note]:
-    """Note baselines of this machine without a workload, by their files as far as these are known.
-
-    It was renamed or deleted, and so not measured, unless it is in one of the `skipped_files`, by
-    which there is why each skipped itself. Where files were named, the file no longer declares it.
-    """
-    shut: list[Note] = []
-    for workload, file in orphans.items():
-        if skipped_files:
-            files = tuple(f"{name} ({why})" for name, why in skipped_files.items())
-            shut.append(
-                note("orphan-perhaps-skipped", Severity.INVALID, workload=workload, files=files)
-            )
-        elif files_named and file is not None:
-            shut.append(note("orphan-of-file", Severity.INVALID, workload=workload, file=file))
-        else:
-            shut.append(note("orphan", Severity.INVALID, workload=workload))
-    return shut
 
 
 def step_down_times(verdicts: Mapping[str, Verdict], *, workloads: int) -> dict[str, Verdict]:
     """Return the verdicts that change once all are known: Holm's step-down over a gate's workloads.
 
-    A workload judged before others had been shown to have lost shared the error with them, and may
-    have missed by that alone.
+    Each workload was judged as if all shared the error, and may have missed by that alone.
     """
     levels = {name: verdict.loss_level for name, verdict in verdicts.items()}
     lost = step_down(levels, workloads=workloads)
-    sharing = still_sharing(len(lost) - 1, workloads=workloads)
+    sharing = max(workloads - len(lost) + 1, 1)
     return {
         name: _with_loss(verdict, sharing=sharing)
         for name, verdict in verdicts.items()
         if name in lost and verdict.outcome is Outcome.INCONCLUSIVE
     }
-
-
-def sharing_after(verdicts: Mapping[str, Verdict], *, workloads: int) -> int:
-    """Among how many workloads the next one to be judged shares the error."""
-    lost = sum(
-        verdict.loss_level is not None and verdict.loss_level * verdict.workloads <= 1
-        for verdict in verdicts.values()
-    )
-    return still_sharing(lost, workloads=workloads)
 
 
 def _with_loss(verdict: Verdict, *, sharing: int) -> Verdict:

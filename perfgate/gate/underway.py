@@ -6,21 +6,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import cached_property
 from statistics import median
 from typing import Final
 
-from perfgate.execute.lab import NOT_MEASURED_BY, SIDE_MISSING_BY, Lab, Pair
+from perfgate.execute.lab import Lab, Pair
 from perfgate.execute.pairing import in_noise_of
 from perfgate.explain.ranks import rank_notes
-from perfgate.gate.alike import first_time_work, processes_lost
-from perfgate.gate.expect import Expectation
-from perfgate.gate.notes import left_out, noting, shared, verdict_of
+from perfgate.gate.alike import differs, first_time_work
+from perfgate.gate.expect import Expectation, why_incomparable
+from perfgate.gate.notes import left_out, noting, shared
+from perfgate.judge.compare import Learnt
 from perfgate.judge.evidence import Evidence
 from perfgate.judge.hold import learn
+from perfgate.judge.judge import judge
 from perfgate.model.baseline import Baseline
-from perfgate.model.errors import RevisionMissing
+from perfgate.model.errors import NotMeasured, RevisionMissing, SideMissing
 from perfgate.model.metric import Metric
-from perfgate.model.note import Note, Severity, Value, note, noted
+from perfgate.model.note import Note, Severity, note, noted
 from perfgate.model.outcome import Outcome
 from perfgate.model.record import Record
 from perfgate.model.sample import Form, Run
@@ -51,28 +54,18 @@ class Checked(Record):
 class Ended(Exception):
     """The gate of this workload is over: a run came to nothing, or cannot be compared."""
 
-    def __init__(self, outcome: Outcome, why: Note) -> None:
+    def __init__(self, outcome: Outcome, why: Note, *, shows: bool = False) -> None:
         self.outcome, self.why = outcome, why
-        super().__init__(why.code)
-
-
-class Differs(Exception):
-    """Runs that cannot be held against the other side's."""
-
-    def __init__(self, why: Note, *, stored: bool) -> None:
-        self.why = why
-        self.stored = stored
-        """Whether it is the baseline's side, so that a bless of what is measured now helps."""
+        self.shows = shows
+        """Whether it is measured all the same, since a bless of that helps."""
         super().__init__(why.code)
 
 
 class SideUnavailable(Exception):
     """There is no other side to compare with."""
 
-    def __init__(self, why: Note, *, in_no_form: bool = False, has_remedy: bool = False) -> None:
+    def __init__(self, why: Note, *, in_no_form: bool = False) -> None:
         self.why = why
-        self.has_remedy = has_remedy
-        """Whether there is something to do about it."""
         self.in_no_form = in_no_form
         """Whether no other form of an A/B run can be had either."""
         super().__init__(why.code)
@@ -83,9 +76,11 @@ class Underway:
     """What is known of one workload by now, and what makes more of it known."""
 
     expected: Expectation
-    policy: Policy
     lab: Lab
-    affords: Affords
+    policy: Policy
+    against: bool = False
+    """Whether another commit is asked for in place of the baseline's."""
+    affords: Affords = lambda _runs, _seconds: True
     runs: list[Run] = field(default_factory=list)
     """The candidate's, but for those in blocks."""
     references: list[Run] = field(default_factory=list)
@@ -94,21 +89,27 @@ class Underway:
     """The candidate's in blocks."""
     alone_there: list[Run] = field(default_factory=list)
     """The other commit's that were made alone before blocks."""
-    notes: list[Note] = field(default_factory=list)
+    straight: Note | None = None
+    """Why a screen did not count, or was not made."""
     no_pairs: Note | None = None
-    """Why there is no A/B run, where one was tried."""
+    """Why there is no A/B run, or none in blocks, where one was tried."""
     spent: int = 0
     """Runs of both sides that were made before pairs."""
     ended_by_time: bool = False
+    stored: Baseline | None = None
+    """What each run is held against: the baseline, unless another commit is all there is."""
+
+    def __post_init__(self) -> None:
+        self.incomparable = why_incomparable(self.expected)
+        """Why the baseline is none for this workload on this machine."""
+        self.blessed = None if self.incomparable else self.expected.baseline
+        """The baseline, where it may be compared with."""
+        self.stored = None if self.against else self.blessed
 
     @property
     def own(self) -> Sequence[Run]:
         """The candidate's runs that were judged last."""
         return self.blocks or self.runs
-
-    def note(self, code: str, severity: Severity = Severity.INFO, /, **fields: Value) -> None:
-        """Keep what is to be said next to the verdict."""
-        self.notes.append(Note(code=code, severity=severity, fields=fields))
 
     # Runs
 
@@ -123,7 +124,7 @@ class Underway:
                 for run in made:
                     self._take(run, self.runs)
                     yield run
-        except NOT_MEASURED_BY as failed:
+        except NotMeasured as failed:
             raise Ended(Outcome.NOT_MEASURED, noted(failed)) from failed
 
     def make_pairs(self, form: Form, number: int) -> Iterator[Pair]:
@@ -141,25 +142,37 @@ class Underway:
                     there.append(pair.reference)
                     self._take(pair.candidate, self.blocks if form is Form.BLOCK else self.runs)
                     yield pair
-        except SIDE_MISSING_BY as missing:
+        except SideMissing as missing:
             gone = isinstance(missing, RevisionMissing)
-            raise SideUnavailable(noted(missing), in_no_form=gone, has_remedy=True) from missing
-        except NOT_MEASURED_BY as failed:
+            raise SideUnavailable(noted(missing), in_no_form=gone) from missing
+        except NotMeasured as failed:
             if form is Form.BLOCK:
                 # Perhaps it does not stand more steps, or both at once: alone it will show.
-                raise SideUnavailable(noted(failed), has_remedy=True) from failed
+                raise SideUnavailable(noted(failed)) from failed
             raise Ended(Outcome.NOT_MEASURED, noted(failed)) from failed
 
     def _take(self, run: Run, into: list[Run]) -> None:
         into.append(run)
-        made = [*self.runs, *self.blocks]
-        unfit = run.conditions.invalid
-        alone = [*self.alone_there, *self.runs]  # blocks change sides where a start would show
-        of_all = (processes_lost(made), first_time_work(alone))
-        why = (*unfit, *run.invalid, *(one for one in of_all if one is not None))
+        made, unfit = [*self.runs, *self.blocks], run.conditions.invalid
+        why = [*unfit, *run.invalid]
+        first, now = len(made[0].processes), len(run.processes)
+        if first != now:  # a rank that took no step leaves no trace in the values of the others
+            why.append(note("processes-lost", first=first, now=now))
+        # Blocks change sides where a start would show.
+        if (work := first_time_work([*self.alone_there, *self.runs])) is not None:
+            why.append(work)
         if why:
             code = "run-unfit" if unfit else "run-invalid"
-            raise Ended(Outcome.INVALID, note(code, run=len(made), why=why))
+            raise Ended(Outcome.INVALID, note(code, run=len(made), why=tuple(why)))
+        if self.stored is not None and (other := differs(self.stored.runs, run)) is not None:
+            raise self.not_comparable(other)
+
+    def not_comparable(self, other: Note) -> Ended:
+        """The end of a gate whose runs do something else than what they are held against."""
+        workload = self.expected.workload
+        code = "sides-differ" if self.stored is None else "runs-differ"
+        why = note(code, workload=workload.id, file=workload.source, differs=other)
+        return Ended(Outcome.INCOMPARABLE, why, shows=self.stored is not None)
 
     def without_pairs(self) -> None:
         """Leave out what pairs have made that came to nothing: nothing else is judged by these."""
@@ -170,26 +183,25 @@ class Underway:
 
     def may_spend(self, runs: int) -> bool:
         """Whether so many more runs are within the budget of time, going by those made so far."""
-        if self.affords(runs, self.run_s):
-            return True
-        if not self.ended_by_time:
-            self.ended_by_time = True
-            self.note("time-budget-ended", runs=len(self._made))
-        return False
+        may = self.affords(runs, self.run_s)
+        self.ended_by_time = self.ended_by_time or not may
+        return may
 
     @property
     def run_s(self) -> float:
         """What a run takes, s: in this gate, or when it was blessed; 0 where nobody knows."""
-        made = [run.wall_s for run in self._made]
+        made = [run.wall_s for run in (*self.runs, *self.blocks, *self.references)]
         if not made and self.expected.baseline is not None:
             made = [run.wall_s for run in self.expected.baseline.runs if run.wall_s is not None]
         return median(made) if made else 0.0
 
-    @property
-    def _made(self) -> tuple[Run, ...]:
-        return (*self.runs, *self.blocks, *self.references)
+    # What the judge says
 
-    def evidence(self, stored: Baseline | None) -> Evidence:
+    def judged(self, stage: Stage) -> Verdict:
+        """The word so far."""
+        return judge(self.evidence(), self.policy, stage)
+
+    def evidence(self) -> Evidence:
         """What the judge needs: all that was measured, and how it came about."""
         own = self.blocks or self.runs[len(self.runs) - len(self.references) :]
         pairs = tuple(zip(self.references, own, strict=True))
@@ -198,21 +210,20 @@ class Underway:
         alone = self.runs if self.blocks or not pairs else self.runs[: -len(pairs)]
         return Evidence(
             workload=self.expected.workload.id,
-            blessed=stored,
+            blessed=self.stored,
             alone=tuple(alone),
             alone_there=tuple(self.alone_there),
             pairs=pairs,
-            can_pair=frozenset(STAGES[form] for form in self.lab.forms),
-            spread={} if stored is None else learn(self.expected.others, of=stored),
+            spread={} if self.stored is None else self.spread,
             spent=self.spent,
         )
 
-    # What came of it
+    @cached_property
+    def spread(self) -> Mapping[Metric, Learnt]:
+        """What other workloads say of how occasions on this machine differ."""
+        return {} if self.blessed is None else learn(self.expected.others, of=self.blessed)
 
-    def ended(self, ended: Ended) -> Checked:
-        """The verdict of a gate that ended on its way."""
-        made = len(self.runs) + len(self.blocks)
-        return self.checked(verdict_of(self.expected, ended.outcome, ended.why, runs=made))
+    # What came of it
 
     def checked(self, verdict: Verdict) -> Checked:
         """A verdict with all runs that were made for it, and what is to be known of them."""
@@ -228,6 +239,17 @@ class Underway:
             runs=tuple(self.runs),
             reference_runs=tuple(self.references),
             interleaved_runs=tuple(self.blocks),
+        )
+
+    def unjudged(self, outcome: Outcome, why: Note) -> Verdict:
+        """A verdict that rests on no judgement of the runs that were made."""
+        baseline = self.expected.baseline
+        return Verdict(
+            workload=self.expected.workload.id,
+            outcome=outcome,
+            why=why,
+            runs=len(self.runs) + len(self.blocks),
+            baseline_runs=0 if baseline is None else len(baseline.runs),
         )
 
 

@@ -29,7 +29,7 @@ from perfgate.model.note import note
 from perfgate.model.outcome import OnLoosened
 from perfgate.model.pyproject import load_settings
 from perfgate.model.settings import Settings
-from perfgate.model.workload import Declared, Workload
+from perfgate.model.workload import Declared
 from perfgate.store import Store
 from perfgate.system import git
 from perfgate.system.files import temporary_folder
@@ -213,14 +213,7 @@ def _declared_there(tree: Worktree, env: Mapping[str, str]) -> tuple[Declared, .
     """What a checkout declares, collected with nothing of the project's own, which pytest and
     Python would find further up."""
     pin(tree)
-    imports = tree.home / "logs"
-    imports.mkdir()
-    there = environment_there(
-        env,
-        tree,
-        workload=Workload(id="declarations", source="", steps=1, warmup=0),
-        imports=imports,
-    )
+    there = environment_there(env, tree)
     ini = tree.home / "worker" / "pytest.ini"
     with suppress(OSError, ValueError):
         ini = configuration_in(tree.root) or ini

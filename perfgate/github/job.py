@@ -25,12 +25,12 @@ from perfgate.github.context import append, append_summary, base_branch
 from perfgate.model.document import GateDocument
 from perfgate.model.document_text import read_document
 from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT, PerfgateError, StoreFailed
+from perfgate.model.given import wrong
 from perfgate.model.loosening import Base
 from perfgate.model.note import Note, Severity, note
 from perfgate.model.options import OPTIONS
 from perfgate.model.order import RUN_COOKIE
 from perfgate.model.secrets import Cleaner
-from perfgate.model.settings import wrong
 from perfgate.render.annotations import gate_annotations
 from perfgate.render.markdown import filled
 from perfgate.system import git

@@ -164,7 +164,7 @@ def find(
         try:
             base = here.store.baselines.load(newest.machine.slug, newest.workload.id)
             path = "" if base is None else here.path_in_tree(base)
-            new[path] = blessing.add_occasion(results, new.get(path), blessed)
+            new[path] = blessing.add_occasion(newest, new.get(path), blessed)
             added += 1
         except (BlessRefused, BaselineUnreadable) as refused:
             left.append((newest, refused))

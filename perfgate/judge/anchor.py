@@ -79,24 +79,14 @@ def _blessed(one: Anchor | Milestone, reason: str = "") -> Blessed:
     return Blessed(step_ms=one.step_ms, at=one.at, commit=commit, reason=reason)
 
 
-def clock_moved(blessed: Sequence[BlessedRun], runs: Sequence[Run]) -> Note | None:
-    """Say that the SM clock is another than the baseline's; None where it is not, or not known."""
-    before, now = _clocks(blessed, runs)
-    if abs(now / before - 1) <= _CLOCK_CHANGE:
-        return None
-    return note("clock-moved", then_mhz=round(before), now_mhz=round(now))
-
-
-def by_clock(blessed: Sequence[BlessedRun], runs: Sequence[Run]) -> float:
-    """By which fraction the SM clock alone makes kernels take longer now; below 0: shorter."""
-    before, now = _clocks(blessed, runs)
-    return before / now - 1
-
-
-def _clocks(blessed: Sequence[BlessedRun], runs: Sequence[Run]) -> tuple[float, float]:
-    """The SM clock in MHz, then and now; as if it had not moved where one is not known."""
+def clock_moved(blessed: Sequence[BlessedRun], runs: Sequence[Run]) -> tuple[Note | None, float]:
+    """Say that the SM clock is another than the baseline's, and by which fraction that alone makes
+    kernels take longer now, or below 0 shorter; None where it is not another, or not known."""
     before = [run.sm_clock_mhz for run in blessed if run.sm_clock_mhz is not None]
     after = [run.conditions.sm_clock_mhz for run in runs if run.conditions.sm_clock_mhz is not None]
     if not before or not after or min(middle(before), middle(after)) <= 0:
-        return 1.0, 1.0
-    return middle(before), middle(after)
+        return None, 0.0
+    then, now = middle(before), middle(after)
+    is_other = abs(now / then - 1) > _CLOCK_CHANGE
+    moved = note("clock-moved", then_mhz=round(then), now_mhz=round(now)) if is_other else None
+    return moved, then / now - 1

@@ -46,7 +46,8 @@ class Comparison:
         """Half a width: a one-sided bound at `confidence` (0.5-1) lies this far from the
         estimate.
         """
-        return np.asarray(special().stdtrit(self._usable_df, confidence) * self.standard_error)
+        df = np.clip(self.df, _LEAST_DF, _MOST_DF)
+        return np.asarray(special().stdtrit(df, confidence) * self.standard_error)
 
     def upper(self, confidence: float) -> Floats:
         """One-sided upper bound."""
@@ -56,19 +57,11 @@ class Comparison:
         """One-sided lower bound."""
         return np.asarray(self.estimate - self.margin(confidence))
 
-    @property
-    def p_slower(self) -> Floats:
-        """One-sided p-value of the change being above zero."""
-        return np.asarray(special().stdtr(self._usable_df, -self.estimate / self.standard_error))
-
-    @property
-    def p_faster(self) -> Floats:
-        """One-sided p-value of the change being below zero."""
-        return np.asarray(special().stdtr(self._usable_df, self.estimate / self.standard_error))
-
-    @property
-    def _usable_df(self) -> Floats:
-        return np.clip(self.df, _LEAST_DF, _MOST_DF)
+    def p_value(self, *, slower: bool) -> Floats:
+        """One-sided p-value of the change being above zero, or below it."""
+        towards = -self.estimate if slower else self.estimate
+        df = np.clip(self.df, _LEAST_DF, _MOST_DF)
+        return np.asarray(special().stdtr(df, towards / self.standard_error))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

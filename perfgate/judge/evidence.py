@@ -12,7 +12,6 @@ from perfgate.model.baseline import Baseline, BlessedRun
 from perfgate.model.metric import Metric
 from perfgate.model.sample import Run
 from perfgate.model.settings import Policy
-from perfgate.model.verdict import Stage
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,8 +27,6 @@ class Evidence:
     """The other commit's of today, made alone before pairs in blocks."""
     pairs: Sequence[tuple[Run, Run]] = ()
     """The other commit's run and the candidate's."""
-    can_pair: frozenset[Stage] = frozenset()
-    """The forms of an A/B run that are to be had."""
     spread: Mapping[Metric, Learnt] = field(default_factory=dict)
     """What other workloads say of how occasions on this machine differ (`hold.learn`)."""
     spent: int = 0
@@ -57,5 +54,7 @@ class Case:
     """Runs that may be made; of one side, or pairs."""
     is_look: bool
     """Whether times are judged at so many runs."""
+    is_last: bool
+    """Whether it is the plan's last look; of fewer runs chance could excuse any."""
     wanted: int
     """How many further runs, or pairs, the next look takes; 0 where there is none."""

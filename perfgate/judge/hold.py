@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from statistics import median
 from typing import Final
 
@@ -23,19 +22,23 @@ from perfgate.judge.compare import (
     between_occasions,
     special,
 )
-from perfgate.judge.looks import NOISY, PASS_CONFIDENCE, SCREEN_PLAN, STORED_PLAN, Plan
+from perfgate.judge.evidence import Evidence
+from perfgate.judge.judge import judge
+from perfgate.judge.looks import NOISY, PASS_CONFIDENCE, STORED_PLAN, Plan
 from perfgate.judge.times import (
     SPECS,
-    Look,
     TimeRule,
     as_x,
     columns,
     is_usable,
-    look_at,
     rule_of,
 )
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import GATED_TIMES, Metric, budget_of
+from perfgate.model.outcome import PASSING
+from perfgate.model.sample import ProcessSample, Run
+from perfgate.model.settings import Policy
+from perfgate.model.verdict import Stage
 
 COARSEST: Final = 0.25
 """A slowdown of step_ms below which a gate that can show none is no gate."""
@@ -75,9 +78,23 @@ def holds(
     if (found := stored_x(baseline, metric, budgets, plan)) is None:
         return None
     rule, x = found
-    smallest = _smallest(
-        rule, x, runs=runs or plan.most_runs, of=fuller or (len(x), len(baseline.occasions))
-    )
+    within, own_df, kept = _within(rule, x)
+    runs = runs or plan.most_runs
+    if plan.in_pairs:
+        squared, df, own_df = rule.spec.block_sd**2 / runs, PRIOR_DF + runs - 1, PRIOR_DF + runs - 1
+    elif plan.is_ab_run:
+        squared, df = within * 2 / runs, 2.0 * runs - 2
+    else:
+        blessed, occasions = fuller or (len(x), len(baseline.occasions))
+        between = rule.occasions(x, kept)
+        tau = max(float(between.sd), rule.spec.occasion_sd) ** 2 * (1 + 1 / occasions)
+        of_runs = within * (1 / blessed + 1 / runs)
+        squared = of_runs + tau
+        tau_df = between.df + occasions - between.number
+        df = 1 / ((of_runs / squared) ** 2 / max(own_df, PRIOR_DF) + (tau / squared) ** 2 / tau_df)
+    noncentral = float(special().stdtrit(df, plan.pass_confidence(runs)))
+    quantile = float(special().nctdtrit(max(own_df, PRIOR_DF), noncentral, PASS_CONFIDENCE))
+    smallest = math.sqrt(squared) * quantile if math.isfinite(quantile) else math.inf
     return rule.as_fraction(min(_FARTHEST, max(float(rule.limit), smallest)))
 
 
@@ -95,26 +112,6 @@ def stored_x(
     x = as_x(metric, there[metric], there)
     rule = rule_of(metric, there, budgets, plan=plan, baseline=baseline)
     return (rule, x) if is_usable(x) else None
-
-
-def _smallest(rule: TimeRule, x: Floats, *, runs: int, of: tuple[int, int]) -> float:
-    """SE q of the last look, as x; `of` so many blessed runs and occasions."""
-    within, own_df, kept = _within(rule, x)
-    if rule.plan.in_pairs:
-        squared, df, own_df = rule.spec.block_sd**2 / runs, PRIOR_DF + runs - 1, PRIOR_DF + runs - 1
-    elif rule.plan.is_ab_run:
-        squared, df = within * 2 / runs, 2.0 * runs - 2
-    else:
-        blessed, occasions = of
-        between = rule.occasions(x, kept)
-        tau = max(float(between.sd), rule.spec.occasion_sd) ** 2 * (1 + 1 / occasions)
-        of_runs = within * (1 / blessed + 1 / runs)
-        squared = of_runs + tau
-        tau_df = between.df + occasions - between.number
-        df = 1 / ((of_runs / squared) ** 2 / max(own_df, PRIOR_DF) + (tau / squared) ** 2 / tau_df)
-    noncentral = float(special().stdtrit(df, rule.plan.pass_confidence(runs)))
-    quantile = float(special().nctdtrit(max(own_df, PRIOR_DF), noncentral, PASS_CONFIDENCE))
-    return math.sqrt(squared) * quantile if math.isfinite(quantile) else math.inf
 
 
 def _within(rule: TimeRule, x: Floats) -> tuple[float, float, Flags]:
@@ -142,22 +139,18 @@ def may_screen(
 ) -> bool:
     """Whether the blessed runs themselves, were they made again, would pass the screen; `spread` is
     what other workloads say of occasions (`learn`)."""
-    there = columns(baseline.runs)
-    periods: tuple[Look, ...] = ()
-    for metric in GATED_TIMES:
-        if (stored := stored_x(baseline, metric, budgets, SCREEN_PLAN)) is None:
-            continue
-        rule, x = stored
-        rule = replace(rule, learnt=rule.learnt + spread.get(metric, Learnt()))
-        is_idle = metric is Metric.GAP_MS
-        look = look_at(rule, (x, x), is_last=True, periods=periods if is_idle else ())
-        if not look.passes:
-            return False
-        if metric is Metric.STEP_MS and Metric.STEP_MEAN_MS in there:
-            mean = as_x(Metric.STEP_MEAN_MS, there[Metric.STEP_MEAN_MS], there)
-            if is_usable(mean):
-                periods = look, look_at(rule, (mean, mean), is_last=True)
-    return True
+    again = [
+        Run(
+            started_at=occasion.measured_at,
+            wall_s=0.0,
+            processes=(ProcessSample(pid=1, steps=0, values=run.values, window_ms=0.0),),
+        )
+        for occasion in baseline.occasions
+        for run in occasion.runs
+    ]
+    evidence = Evidence(workload=baseline.workload, blessed=baseline, alone=again, spread=spread)
+    policy = Policy(runs=len(again), budgets=budgets)
+    return judge(evidence, policy, Stage.SCREEN).outcome in PASSING
 
 
 def too_coarse(baseline: Baseline, budgets: Mapping[Metric, float]) -> float | None:

@@ -10,7 +10,6 @@ import numpy as np
 
 from perfgate.judge.evidence import Case, Evidence
 from perfgate.judge.looks import NOISY, PLANS, Plan, looks_of
-from perfgate.judge.outliers import Slow
 from perfgate.judge.rows import JudgedRow, judge_rows
 from perfgate.judge.times import SPECS, Look, columns
 from perfgate.model.baseline import BlessedRun, with_held
@@ -61,7 +60,6 @@ def judge(evidence: Evidence, policy: Policy, stage: Stage) -> Verdict:
         loss_alpha=case.plan.alpha / (case.times * policy.workloads) if case.times else None,
         pass_confidence=case.plan.pass_confidence(runs),
         dropped=tuple(drop for one in judged for drop in one.dropped),
-        notes=_notes_of(judged),
         more=more,
         noisy=step is not None and bool(step.compared.run_sd > NOISY),
     )
@@ -81,7 +79,8 @@ def _case_of(evidence: Evidence, policy: Policy, plan: Plan) -> Case:
         other, runs = evidence.blessed.runs, evidence.alone
     there, number = columns(other), len(runs)
     first, most = looks_of(plan, policy, alone=len(evidence.alone), spent=evidence.spent)
-    is_early = number < first
+    following = plan.next_look(number, max_runs=most)
+    is_later = number > first and (number in plan.looks or number >= most)
     return Case(
         evidence=evidence,
         policy=policy,
@@ -92,8 +91,9 @@ def _case_of(evidence: Evidence, policy: Policy, plan: Plan) -> Case:
         times=sum(metric in there for metric in SPECS),
         budgets=with_held(policy.budgets, evidence.blessed),
         most=most,
-        is_look=plan.is_look(number, first=first, most=most),
-        wanted=(first if is_early else plan.next_look(number, max_runs=most)) - number,
+        is_look=number == first or is_later,
+        is_last=number > plan.looks[-2] and following == number,
+        wanted=(first if number < first else following) - number,
     )
 
 
@@ -145,66 +145,66 @@ def _estimate(row: MetricVerdict, runs: int) -> MetricVerdict:
 # Why, and what to do: nothing is decided here
 
 
+def number_of(plan: Plan, number: int) -> Note:
+    """A number of runs, or of pairs."""
+    if not plan.is_ab_run:
+        return note("number-of-runs", number=number)
+    return note("number-of-blocks" if plan.in_pairs else "number-of-pairs", number=number)
+
+
 def _why(
     case: Case, judged: Sequence[JudgedRow], outcome: Outcome, *, more: int
 ) -> tuple[Note, Note | None]:
     """Say why, and what to do where that does not follow from it."""
-    plan, runs, in_pairs = case.plan, len(case.runs), case.plan.is_ab_run
-    rows = [one.row for one in judged if one.row.outcome is outcome]
-    metrics = tuple(str(row.metric) for row in rows)
+    plan, runs, fewest = case.plan, len(case.runs), case.plan.fewest_to_pass
+    made, rows = number_of(plan, runs), [one for one in judged if one.row.outcome is outcome]
+    what = tuple(_what(one.row) for one in rows)
     match outcome:
-        case Outcome.REGRESSED:
-            return note("metrics-regressed", metrics=metrics), None
-        case Outcome.IMPROVED:
-            return note("metrics-improved", metrics=metrics), None
-        case Outcome.NOT_MEASURED if not rows:
-            return note("baseline-gates-nothing", workload=case.evidence.workload), None
+        case Outcome.REGRESSED | Outcome.IMPROVED:
+            return note("metrics-moved", rows=what), None
         case Outcome.NOT_MEASURED:
-            found = tuple(_what(row) for row in rows)
+            found = what or (note("gates-nothing"),)
             return note("not-all-judged", rows=found, workload=case.evidence.workload), None
         case Outcome.INCONCLUSIVE if more or plan.stage is Stage.COUNTS:
-            return note("unsettled-by-pairs" if in_pairs else "unsettled-by-runs", runs=runs), None
-        case Outcome.INCONCLUSIVE if runs < plan.fewest_to_pass:
-            fewest = plan.fewest_to_pass
-            code = "too-few-pairs" if in_pairs else "too-few-runs"
-            return note(code, runs=runs, fewest=fewest), _allow(case, fewest)
+            return note("unsettled", made=made), None
+        case Outcome.INCONCLUSIVE if runs < fewest:
+            return note("too-few", made=made, fewest=fewest), _allow(case, fewest)
         case Outcome.INCONCLUSIVE:
-            return _inconclusive(case, judged)
+            return _inconclusive(case, max(rows, key=lambda one: _size(one.row)))
         case _:  # PASSED: rows never come to the gate's own outcomes, such as NO_BASELINE
             gated = [METRICS[one.row.metric].kind for one in judged if one.row.outcome is not None]
             times, counts = gated.count(Kind.TIME), gated.count(Kind.COUNT)
-            code = "within-budget-in-pairs" if in_pairs else "within-budget"
-            blessed = len(case.other)
-            return note(code, times=times, counts=counts, runs=runs, blessed=blessed), None
+            against = None if plan.is_ab_run else note("against-blessed", runs=len(case.other))
+            fields = {"times": times, "counts": counts, "made": made, "against": against}
+            return Note(code="within-budget", fields=fields), None
 
 
-def _inconclusive(case: Case, judged: Sequence[JudgedRow]) -> tuple[Note, Note | None]:
+def _inconclusive(case: Case, worst: JudgedRow) -> tuple[Note, Note | None]:
     """Say what keeps it open, and what would settle it."""
-    plan, runs = case.plan, len(case.runs)
-    worst = max(
-        (one for one in judged if one.row.outcome is Outcome.INCONCLUSIVE),
-        key=lambda one: _size(one.row),
-    )
-    row, look, metric = worst.row, worst.look, str(worst.row.metric)
-    what, allow = _what(row), _allow(case) if runs < plan.most_runs else None
-    if METRICS[row.metric].kind is Kind.COUNT:
-        return note("open", what=what), allow or note("steady-count")
+    plan, runs, row, look = case.plan, len(case.runs), worst.row, worst.look
+    what, allow = _what(row), _allow(case, plan.most_runs) if runs < plan.most_runs else None
     if look is None:
-        return note("open", what=what), note("see-captures")
+        is_count = METRICS[row.metric].kind is Kind.COUNT
+        return note("open", what=what), allow if is_count else None
     if look.by_chance:
         return note("open-two-modes", what=what), None
     if look.within:
         dropped = (drop.distance for drop in worst.dropped if drop.side == "candidate")
         longest = max(dropped, default=0.0)  # not known of those that were made before pairs
         farthest = note("slow-up-to", longer=longest) if longest > 0 else None
-        reason = _slow("open-slow-runs", look.slow, what=what, farthest=farthest)
-        return reason, allow or note("find-slow-runs")
-    code = "open-in-pairs" if plan.is_ab_run else "open-in-runs"
-    reason = note(code, what=what, runs=runs, smallest=row.smallest or 0.0)
-    remedy = "steady" if plan.is_ab_run else "let-pairs-settle"
-    if plan.stage is Stage.AB_RUN and Stage.BLOCKS in case.evidence.can_pair:
-        remedy = "take-turns"
-    return reason, allow or note(remedy, sd=float(look.compared.run_sd), metric=metric)
+        slow = note(
+            "open-slow-runs",
+            slow=int(look.slow.candidate),
+            runs=look.slow.candidates,
+            other_slow=int(look.slow.other),
+            other_runs=look.slow.others,
+            what=what,
+            farthest=farthest,
+        )
+        return slow, allow
+    smallest, sd = row.smallest or 0.0, float(look.compared.run_sd)
+    fields = {"made": number_of(plan, runs), "smallest": smallest, "metric": row.metric, "sd": sd}
+    return Note(code="open-at-budget", fields={"what": what, **fields}), allow
 
 
 def _size(row: MetricVerdict) -> tuple[bool, float]:
@@ -219,38 +219,8 @@ def _what(row: MetricVerdict) -> Note:
     return note("metric-is", metric=str(row.metric), what=row.note)
 
 
-def _slow(code: str, slow: Slow, *, what: Note | None, farthest: Note | None) -> Note:
-    """Say how many of the candidate's processes were slow, and how many of the other side's."""
-    return note(
-        code,
-        slow=int(slow.candidate),
-        runs=slow.candidates,
-        other_slow=int(slow.other),
-        other_runs=slow.others,
-        what=what,
-        farthest=farthest,
-    )
-
-
-def _allow(case: Case, runs: int | None = None) -> Note:
-    """Say what allows so many runs, or pairs: all of the plan's."""
-    wanted = runs or case.plan.most_runs
-    if case.plan.is_ab_run:
-        return note("allow-pairs", pairs=wanted, most=2 * wanted + case.evidence.spent)
-    return note("allow-runs", runs=wanted)
-
-
-def _notes_of(judged: Sequence[JudgedRow]) -> tuple[Note, ...]:
-    """Say of slow runs that chance excuses, next to what passes."""
-    slow = [
-        one.look.slow
-        for one in judged
-        if one.look is not None
-        and one.row.outcome in PASSING
-        and one.look.slow.candidate > 0
-        and not one.look.costs_nothing
-    ]
-    if not slow:
-        return ()
-    most = max(slow, key=lambda one: int(one.candidate))
-    return (_slow("slow-by-chance", most, what=None, farthest=None),)
+def _allow(case: Case, wanted: int) -> Note:
+    """Say what allows so many runs, or pairs."""
+    is_ab_run, made = case.plan.is_ab_run, number_of(case.plan, wanted)
+    most = 2 * wanted + case.evidence.spent if is_ab_run else wanted
+    return note("allow", made=made, most=most)

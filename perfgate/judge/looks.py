@@ -66,14 +66,6 @@ class Plan:
         """Of the upper bound that must lie below the budget, after so many runs."""
         return PASS_CONFIDENCE if runs <= self.looks[0] else self.later_confidence
 
-    def is_look(self, runs: int, *, first: int, most: int) -> bool:
-        """Whether times are judged at so many runs, where `first` and `most` are a user's."""
-        return runs == first or (runs > first and (runs in self.looks or runs >= most))
-
-    def is_last(self, runs: int, *, most: int) -> bool:
-        """Whether it is the plan's last look; of fewer runs chance could excuse any."""
-        return runs > self.looks[-2] and self.next_look(runs, max_runs=most) == runs
-
     def next_look(self, runs: int, *, max_runs: int) -> int:
         """Return the number of runs to judge next; `runs` itself where nothing is left to spend."""
         planned = next((look for look in self.looks if look > runs), runs)
@@ -133,13 +125,3 @@ def step_down(levels: Mapping[str, float | None], *, workloads: int) -> frozense
             break
         found.append(name)
     return frozenset(found)
-
-
-def still_sharing(lost: int, *, workloads: int) -> int:
-    """Return among how many the next workload shares the error, after `lost` of them have been
-    shown to have lost.
-
-    Judging in the order of running this way finds no more than `step_down` does at the end: the
-    k-th loss found had to reach 1/(W - k + 1), and so do the k smallest levels in their order.
-    """
-    return max(workloads - lost, 1)

@@ -166,7 +166,7 @@ def _look(
     return look_at(
         rule,
         sides,
-        is_last=case.plan.is_last(len(sides[1]), most=case.most),
+        is_last=case.is_last,
         alone=alone,
         screened=screened,
         periods=periods,
@@ -231,7 +231,7 @@ def _row(rule: TimeRule, look: Look, before: Floats, now: Floats) -> MetricVerdi
         standard_error=float(against.standard_error),
         df=float(against.df),
         budget=budget,
-        p_value=float(against.p_slower),
+        p_value=float(against.p_value(slower=True)),
         smallest=rule.as_fraction(smallest) if len(now) >= rule.plan.fewest_to_fail else None,
         note=note(
             code,
@@ -259,22 +259,18 @@ def at_level(row: MetricVerdict, alpha: float) -> MetricVerdict:
 def _incomparable(
     rule: TimeRule, before: Floats, now: Floats, case: Case
 ) -> tuple[Outcome, Note] | None:
-    """Judge what cannot be compared; None where it can."""
-    if rule.spec.basis is Basis.LOG:
-        return _zeros(rule, before, now)
-    if Metric.STEP_MS in case.there and middle(case.there[Metric.STEP_MS]) > 0:
-        return None
-    why = why_absent(case.runs, Metric.STEP_MS)
-    lacks = note("baseline-without-step") if why is None else note("sides-without-step", why=why)
-    return Outcome.NOT_MEASURED, lacks
-
-
-def _zeros(rule: TimeRule, before: Floats, now: Floats) -> tuple[Outcome, Note] | None:
-    """Judge what has no logarithm; None where every value has one."""
+    """Judge what cannot be compared: a part of no step, or what has no logarithm; None where it
+    can."""
+    if rule.spec.basis is not Basis.LOG:
+        if Metric.STEP_MS in case.there and middle(case.there[Metric.STEP_MS]) > 0:
+            return None
+        lacks = why_absent(case.runs, Metric.STEP_MS)
+        because = None if lacks is None else note("because", what=lacks)
+        return Outcome.NOT_MEASURED, note("without-step", why=because)
     zeros = [int(np.sum(side <= 0)) for side in (before, now)]
-    why = note("time-zero", before=zeros[0], of=len(before), now=zeros[1], runs=len(now))
     if not any(zeros):
         return None
+    why = note("time-zero", before=zeros[0], of=len(before), now=zeros[1], runs=len(now))
     if zeros == [len(before), len(now)]:
         return Outcome.PASSED, why
     if zeros == [0, len(now)]:

@@ -281,9 +281,9 @@ def look_at(
     if plan.stage is Stage.AB_RUN and runs < FEWEST_WITH_EXTREMES:
         can_lose &= ~extreme
     can_lose &= plan.fails and runs >= plan.fewest_to_fail
-    level = np.where(can_lose, against.p_slower / plan.alpha, np.inf)
-    is_loss = against.p_slower <= rule.loss_alpha
-    is_gain = comparison.p_faster <= rule.loss_alpha
+    p_slower = against.p_value(slower=True)
+    level, is_loss = np.where(can_lose, p_slower / plan.alpha, np.inf), p_slower <= rule.loss_alpha
+    is_gain = comparison.p_value(slower=False) <= rule.loss_alpha
     return Look(
         compared=found,
         slow=slow,

@@ -24,37 +24,24 @@ NVML: Final[NvmlLibrary] = pynvml
 """The real library."""
 
 
-class Gravity(StrEnum):
-    """What a clock event reason means for a measurement."""
-
-    IDLE = "idle"
-    NOTED = "noted"
-    INVALIDATES = "invalidates"
-
-
-@dataclass(frozen=True, slots=True)
-class ClockEvent:
-    """One bit of NVML's clock event (throttle) reasons."""
-
-    bit: int
-    name: str
-    gravity: Gravity
-
-
-CLOCK_EVENTS: Final = (
-    ClockEvent(0x001, "GPU idle", Gravity.IDLE),
-    ClockEvent(0x002, "application clocks setting", Gravity.NOTED),
-    ClockEvent(0x004, POWER_CAP, Gravity.NOTED),
-    ClockEvent(0x008, "HW slowdown", Gravity.INVALIDATES),
-    ClockEvent(0x010, "sync boost", Gravity.NOTED),
-    ClockEvent(0x020, "SW thermal slowdown", Gravity.INVALIDATES),
-    ClockEvent(0x040, "HW thermal slowdown", Gravity.INVALIDATES),
-    ClockEvent(0x080, "HW power brake", Gravity.INVALIDATES),
-    ClockEvent(0x100, "display clock setting", Gravity.NOTED),
-    ClockEvent(0x200, "board limit", Gravity.NOTED),
-    ClockEvent(0x400, "reliability limit", Gravity.NOTED),
-)
-"""nvml.h's nvmlClocksEventReasons. The SW power cap is no fault: a heavy load always meets it."""
+IDLE: Final = 0x001
+"""The bit of NVML's clock event (throttle) reasons of a GPU that does nothing."""
+THROTTLING: Final = {
+    0x008: "HW slowdown",
+    0x020: "SW thermal slowdown",
+    0x040: "HW thermal slowdown",
+    0x080: "HW power brake",
+}
+"""Those that invalidate a measurement, by bit."""
+LIMITS: Final = {
+    0x002: "application clocks setting",
+    0x004: POWER_CAP,
+    0x010: "sync boost",
+    0x100: "display clock setting",
+    0x200: "board limit",
+    0x400: "reliability limit",
+}
+"""Those that are noted. The SW power cap is no fault: a heavy load always meets it."""
 
 ABSENT: Final = frozenset(
     {
@@ -86,7 +73,7 @@ class Reading:
 
     sm_clock_mhz: int | None = None
     clock_events: int | None = None
-    """Bits of `CLOCK_EVENTS`."""
+    """Bits of `IDLE`, `THROTTLING` and `LIMITS`."""
     temperature_c: int | None = None
     power_w: float | None = None
     utilisation_percent: int | None = None

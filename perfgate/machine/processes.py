@@ -24,7 +24,7 @@ import psutil
 
 from perfgate.model.machine import tuning
 from perfgate.model.order import RUN_COOKIE
-from perfgate.system.ending import processes_of
+from perfgate.system.ending import marks_of, processes_of
 
 GPU_FILES: Final = ("/dev/nvidia", "/dev/dxg")
 """What a process with a CUDA context keeps open; the second under WSL."""
@@ -66,10 +66,9 @@ class ProcessTable:
 
     def describe(self, pid: int) -> str:
         """Return `name (pid)`; `unknown process (pid)` where the name cannot be had."""
-        try:
-            name = psutil.Process(pid).name() if pid > 0 else "unknown process"
-        except psutil.Error:
-            name = "unknown process"
+        name = "unknown process"
+        with suppress(psutil.Error, ValueError):
+            name = psutil.Process(pid).name()
         return f"{name} ({pid})"
 
     def count_ours_on_gpu(self) -> int:
@@ -81,11 +80,9 @@ class ProcessTable:
         )
 
     def _find_owner(self, pid: int) -> Owner:
-        if pid <= 0:
-            return Owner.UNKNOWN
         try:
             process = psutil.Process(pid)
-        except psutil.Error:
+        except (psutil.Error, ValueError):
             return Owner.UNKNOWN
         if self._is_ours(process):
             return Owner.OURS
@@ -94,12 +91,9 @@ class ProcessTable:
         return Owner.FOREIGN
 
     def _is_ours(self, process: psutil.Process) -> bool:
-        try:
-            if self._run_id in process.environ().get(RUN_COOKIE, "").split(":"):
-                return True
-        except psutil.Error:
-            pass  # another user's process hides its environment, not its parents
-        try:
+        if self._run_id in marks_of(process.pid):
+            return True
+        try:  # another user's process hides its environment, not its parents
             return os.getpid() in {process.pid, *(parent.pid for parent in process.parents())}
         except psutil.Error:
             return False
@@ -188,10 +182,6 @@ def free_bytes() -> int:
     return min(free)
 
 
-SERVANTS = frozenset({"nvidia-cuda-mps-server", "nvidia-cuda-mps-control"})
-"""Programs that hold a context for others and do no work of their own."""
-
-
 class NeighbourWatch:
     """Collects the process ids NVML lists on one GPU, sample by sample, and names the neighbours
     among them.
@@ -211,10 +201,6 @@ class NeighbourWatch:
         self._before: set[int] = set()
         self._ours_on_gpu = 0
         self._numbered_as_here = False
-        self.holds_gpu_itself = False
-        """Whether this very process, which only orchestrates, has a compute context."""
-        self.servants: set[str] = set()
-        """Which of `SERVANTS` were met."""
 
     def see_before(self, pids: Iterable[int]) -> None:
         """Take the ids listed before the run started."""
@@ -256,19 +242,11 @@ class NeighbourWatch:
         return found
 
     def _others(self, pids: Iterable[int]) -> list[int]:
-        listed = set(pids)
-        self.holds_gpu_itself = self.holds_gpu_itself or self._own_pid in listed
-        return sorted(listed - {self._own_pid})
+        return sorted({*pids} - {self._own_pid})
 
     def _count(self, pid: int, owner: Owner) -> None:
         if owner is Owner.UNKNOWN:
             self._unknown[pid] += 1
             return
-        if pid in self._foreign:
-            return
-        described = self._processes.describe(pid)
-        name = described.rpartition(" (")[0]
-        if name in SERVANTS:
-            self.servants.add(name)
-        else:
-            self._foreign[pid] = described
+        if pid not in self._foreign:
+            self._foreign[pid] = self._processes.describe(pid)

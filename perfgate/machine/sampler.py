@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from statistics import median
@@ -14,10 +13,11 @@ from types import TracebackType
 from typing import Self
 
 from perfgate.machine.nvml import (
-    CLOCK_EVENTS,
+    IDLE,
+    LIMITS,
     NVML,
+    THROTTLING,
     Device,
-    Gravity,
     NoDriver,
     Nvml,
     NvmlLibrary,
@@ -183,8 +183,6 @@ def wait_until_idle(
     run_id: str = "",
     library: NvmlLibrary = NVML,
     processes: ProcessTable | None = None,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
 ) -> Note | None:
     """Wait for the GPUs to have no compute process but this one and those of a run, if there are
     any yet, and next to no load.
@@ -205,17 +203,17 @@ def wait_until_idle(
         if isinstance(nvml, NoDriver):
             return note("gpu-gone", gpu=gpus[0].uuid, why=nvml.reason)
         devices = [nvml.device(gpu.uuid) for gpu in gpus]
-        deadline = clock() + patience_s
+        deadline = time.monotonic() + patience_s
         while True:
             found = [
                 _what_keeps_busy(device, nvml.read(device), table, joins=bool(run_id))
                 for device in devices
             ]
             busy = next((one for one in found if one is not None), None)
-            left_s = deadline - clock()
+            left_s = deadline - time.monotonic()
             if busy is None or left_s <= 0:
                 return busy
-            sleep(min(INTERVAL_S, left_s))
+            time.sleep(min(INTERVAL_S, left_s))
 
 
 def _what_keeps_busy(
@@ -233,24 +231,19 @@ def _what_keeps_busy(
 
 
 def _summarise(watched: _Watched, counted: Sequence[Reading]) -> GpuCondition:
-    idle = sum(event.bit for event in CLOCK_EVENTS if event.gravity is Gravity.IDLE)
-    awake = [reading for reading in counted if not (reading.clock_events or 0) & idle]
+    awake = [reading for reading in counted if not (reading.clock_events or 0) & IDLE]
     working = _working(counted, awake, watched.max_clock_mhz)
     clocks = [reading.sm_clock_mhz for reading in working if reading.sm_clock_mhz is not None]
     powers = [reading.power_w for reading in working if reading.power_w is not None]
     degrees = [reading.temperature_c for reading in counted if reading.temperature_c is not None]
-    events = _events(awake)
     return GpuCondition(
         uuid=watched.gpu.uuid,
         samples=len(counted),
         sm_clock_mhz=float(median(clocks)) if clocks else None,
         temperature_c=float(max(degrees)) if degrees else None,
         power_w=round(median(powers), 1) if powers else None,
-        throttled=tuple(one for gravity, one in events if gravity is Gravity.INVALIDATES),
-        information=(
-            *(one for gravity, one in events if gravity is Gravity.NOTED),
-            *_information(watched),
-        ),
+        throttled=tuple(_met(THROTTLING, awake)),
+        information=(*_met(LIMITS, awake), *_information(watched)),
         neighbours=watched.neighbours.neighbours(),
     )
 
@@ -277,45 +270,26 @@ def _working(
     return ()
 
 
-def _events(awake: Sequence[Reading]) -> list[tuple[Gravity, Note]]:
-    """Return each clock event met, with the number of samples it was met in, in the order of their
-    bits."""
+def _met(reasons: Mapping[int, str], awake: Sequence[Reading]) -> Iterator[Note]:
+    """Each of some clock event reasons that was met, with the number of samples it was met in."""
     asked = [reading.clock_events for reading in awake if reading.clock_events is not None]
-    found: list[tuple[Gravity, Note]] = []
-    for event in CLOCK_EVENTS:
-        met = sum(1 for bits in asked if bits & event.bit)
-        if met and event.gravity is not Gravity.IDLE:
-            said = (
-                note("gpu-power-cap", met=met, samples=len(asked))
-                if event.name == POWER_CAP
-                else note("gpu-clock-event", event=event.name, met=met, samples=len(asked))
-            )
-            found.append((event.gravity, said))
-    known = sum(event.bit for event in CLOCK_EVENTS)
-    return found + [
-        (Gravity.NOTED, note("gpu-clock-event-unknown", bits=f"{bits:#x}"))
-        for bits in sorted({bits & ~known for bits in asked} - {0})
-    ]
+    for bit, name in reasons.items():
+        if met := sum(1 for bits in asked if bits & bit):
+            if name == POWER_CAP:
+                yield note("gpu-power-cap", met=met, samples=len(asked))
+            else:
+                yield note("gpu-clock-event", event=name, met=met, samples=len(asked))
 
 
 def _information(watched: _Watched) -> list[Note]:
     readings = [reading for _, reading in watched.taken]
     if not readings:
         return [note("gpu-no-sample")]
-    found: list[Note] = []
-    refusals = Counter(refusal for reading in readings for refusal in reading.refused.items())
-    for (sensor, why), count in refusals.items():
-        often = (
-            None
-            if count == len(readings)
-            else note("sensor-unread-now-and-then", count=count, samples=len(readings))
-        )
-        blind = BLIND_TO.get(sensor)
-        found.append(note("sensor-unread", sensor=sensor.value, often=often, why=why, blind=blind))
-    if watched.neighbours.holds_gpu_itself:
-        found.append(note("gpu-held-by-gate"))
-    if servants := watched.neighbours.servants:
-        found.append(note("gpu-through-mps", servants=tuple(sorted(servants))))
+    refusals = dict.fromkeys(refusal for reading in readings for refusal in reading.refused.items())
+    found = [
+        note("sensor-unread", sensor=sensor.value, why=why, blind=BLIND_TO.get(sensor))
+        for sensor, why in refusals
+    ]
     if not watched.has_ours and not any(sensor is Sensor.PROCESSES for sensor, _ in refusals):
         found.append(note("gpu-no-process-listed"))
     return found

@@ -3,14 +3,14 @@ judges no number."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import numpy as np
 
 from perfgate.metrics.devices import Devices
 from perfgate.metrics.process import Process
-from perfgate.metrics.tally import Table
+from perfgate.metrics.tally import MOST_OUTSIDE
 from perfgate.model.arrays import distinct
 from perfgate.model.metric import CALLED, EXPOSED, METRICS, PERIODS, Metric
 from perfgate.model.note import Note, note
@@ -28,29 +28,26 @@ Absent = dict[Metric, Note]
 _FROM_OPERATIONS: Final = tuple(metric for metric in METRICS if metric not in (*CALLED, *PERIODS))
 _NCCL: Final = (Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS)
 _FROM_KERNELS: Final = (Metric.KERNEL_MS, Metric.GAP_MS, Metric.NCCL_MS, *EXPOSED)
-_COPY_COUNTS: Final = (
-    Metric.H2D_COPIES,
-    Metric.H2D_BYTES,
-    Metric.D2H_COPIES,
-    Metric.PAGEABLE_COPIES,
+_FROM_COPIES: Final = tuple(
+    metric for metric in _FROM_OPERATIONS if metric not in (Metric.KERNEL_MS, Metric.NCCL_MS)
 )
-_BY_TABLE: Final[Mapping[Table, tuple[Metric, ...]]] = {
-    Table.KERNELS: (),  # without these nothing is known of the steps
-    Table.COPIES: (Metric.H2D_MS, Metric.H2D_EXPOSED_MS, Metric.MEM_EXPOSED_MS, *_COPY_COUNTS),
-    Table.MEMSETS: (Metric.MEM_EXPOSED_MS,),
-}
-"""What is not known where it is not known which step launched a table's operations."""
 
 
 def why_absent(process: Process, devices: Devices) -> Absent:
     """Each metric that is not known, and why; reasons of the steps come before the capture's."""
-    steps, totals = process.steps, process.totals
-    absent = _uncopied(process) | _without_kernels(process, devices)
-    if why := process.timeline.missing.get("devices"):
-        absent = dict.fromkeys((Metric.GAP_MS, *EXPOSED), why) | absent
+    steps, totals, missing = process.steps, process.totals, process.timeline.missing
+    absent: Absent = {}
+    if why := missing.get("devices"):
+        absent |= dict.fromkeys((Metric.GAP_MS, *EXPOSED), why)
     if copies := totals.unknown_host:
-        absent.setdefault(Metric.PAGEABLE_COPIES, note("host-memory-unknown", copies=copies))
-    absent = _without_calls(process) | absent
+        absent[Metric.PAGEABLE_COPIES] = note("host-memory-unknown", copies=copies)
+    for metrics, why in _unrecorded(process, devices):
+        absent |= dict.fromkeys(metrics, why)
+    if not totals.calls.any():
+        why = None if len(process.timeline.calls.start) else missing.get("calls")
+        absent |= dict.fromkeys(CALLED, why or note("no-calls", pid=process.pid))
+    elif why := _calls_lost(process):
+        absent |= dict.fromkeys(CALLED, why)
     if steps.whole:
         absent |= dict.fromkeys(PERIODS, note("window-as-one"))
     elif process.windows is None:
@@ -59,67 +56,39 @@ def why_absent(process: Process, devices: Devices) -> Absent:
     elif not np.median(process.periods):
         absent[Metric.GAP_MS] = note("period-is-zero")
     if why := why_unplaced(process):
-        return absent | dict.fromkeys((*PERIODS, *_FROM_OPERATIONS), why)
-    for table, linked in totals.linked.items():
-        if linked.is_lost:
-            why = note("launches-unknown", count=linked.outside, what=table.value)
-            absent |= dict.fromkeys(_BY_TABLE[table], why)
+        absent |= dict.fromkeys((*PERIODS, *_FROM_OPERATIONS), why)
     return absent
 
 
 def why_unplaced(process: Process) -> Note | None:
-    """Why nothing is known of the steps' operations: no call links the kernels to a step.
+    """Why nothing is known of the steps' operations: no call links them to a step.
 
-    Without its kernels, or anything else that it launched, it is not known when a step was
-    complete.
+    Without what it launched it is not known when a step was complete.
     """
-    linked = process.totals.linked
-    held = [one for one in linked.values() if one.launched]
-    lost = [one for one in held if one.is_lost]
-    if not linked[Table.KERNELS].is_lost and (not lost or len(lost) < len(held)):
-        return None
-    count = sum(one.outside for one in lost)
-    return note("launches-unknown", count=count, what="GPU operations")
+    outside, linkable = process.totals.outside, process.totals.linkable
+    return note("launches-unknown", count=outside) if outside > MOST_OUTSIDE * linkable else None
 
 
-def _without_kernels(process: Process, devices: Devices) -> Absent:
-    """What is not known where there is no operation, no kernel, or no kernel of NCCL's."""
+def _unrecorded(process: Process, devices: Devices) -> Iterator[tuple[Iterable[Metric], Note]]:
+    """What is not known where there is no operation, no kernel, no kernel of NCCL's, or no copy."""
     timeline, totals, pid = process.timeline, process.totals, process.pid
+    calls = totals.copying
+    if not len(timeline.copies.start) and calls and calls >= FEWEST_APART * len(process.steps):
+        why = timeline.missing.get("copies") or note("copies-not-recorded", calls=calls)
+        yield _FROM_COPIES, why
+    launched = int(totals.by_segment[Metric.LAUNCHES].sum())
+    is_lost = bool(launched) or 0 < totals.launched == totals.lost
     if not totals.devices:
         why = timeline.missing.get("kernels") or note("nothing-on-a-gpu")
         if timeline.gpu_operations:
             why = note("no-gpu-work", pid=pid)
-        return dict.fromkeys(_FROM_OPERATIONS, why)
-    launched = int(totals.by_segment[Metric.LAUNCHES].sum())
-    if not totals.kernels and (launched or 0 < totals.launched == totals.lost):
-        why = note("work-not-recorded", pid=pid, launched=launched or totals.launched)
-        return dict.fromkeys(_FROM_KERNELS, why)
-    if unnamed := timeline.missing.get("names of kernels"):
-        return dict.fromkeys(_NCCL, unnamed)
-    if not devices.nccl.any():
+        yield _FROM_OPERATIONS, why
+    elif not totals.kernels and is_lost:
+        count = launched or totals.launched
+        yield _FROM_KERNELS, note("work-not-recorded", pid=pid, launched=count)
+    elif not devices.nccl.any():
         whole = len(timeline.graphs.start)
-        return dict.fromkeys(_NCCL, note("no-nccl-outside-graphs") if whole else NO_NCCL)
-    return {}
-
-
-def _uncopied(process: Process) -> Absent:
-    """What is not known where the steps ask for copies and the capture holds none at all."""
-    timeline, calls = process.timeline, process.totals.copying
-    if len(timeline.copies.start) or not calls or calls < FEWEST_APART * len(process.steps):
-        return {}
-    why = timeline.missing.get("copies") or note("copies-not-recorded", calls=calls)
-    return dict.fromkeys((Metric.GAP_MS, Metric.H2D_MS, *EXPOSED, *_COPY_COUNTS), why)
-
-
-def _without_calls(process: Process) -> Absent:
-    """What the calls do not show: all of them, the process's own, their names, or some are lost."""
-    timeline = process.timeline
-    if not process.totals.calls.any():
-        why = None if len(timeline.calls.start) else timeline.missing.get("calls")
-        why = why or note("no-calls", pid=process.pid)
-    else:
-        why = timeline.missing.get("names of calls") or _calls_lost(process)
-    return dict.fromkeys(CALLED, why) if why else {}
+        yield _NCCL, note("no-nccl-outside-graphs") if whole else NO_NCCL
 
 
 def _calls_lost(process: Process) -> Note | None:

@@ -10,7 +10,7 @@ import numpy as np
 from perfgate.metrics.intervals import FOREVER, Idle, Windows, sum_by
 from perfgate.metrics.kinds import grouped
 from perfgate.metrics.steps import StepSpans
-from perfgate.model.arrays import distinct, parts
+from perfgate.model.arrays import distinct, taken
 from perfgate.model.timeline import Flags, Ints, Ranges, SmallInts
 from perfgate.model.workload import OWN_RANGES
 
@@ -73,7 +73,7 @@ class Segments:
 
 
 def cut(ranges: Ranges, steps: StepSpans) -> Segments:
-    """Cut one process's time at its steps and at the ranges of the steps' threads.
+    """Cut one process's time at its steps and at the ranges of the steps' thread.
 
     Push/pop ranges nest; of several open ones the latest opened is innermost (ranges of two NVTX
     domains need not nest). Start/end ranges may overlap anything and say nothing about what runs
@@ -84,27 +84,22 @@ def cut(ranges: Ranges, steps: StepSpans) -> Segments:
     eligible = ranges.process == steps.process
     for own_range in OWN_RANGES:
         eligible &= ~ranges.name.bear(own_range)
-    threads = distinct(steps.threads)
-    rows = [_rows(ranges, steps, eligible & (ranges.thread == one)) for one in threads]
-    together = np.concatenate(rows)
+    rows = _rows(ranges, steps, eligible & (ranges.thread == steps.thread))
     labels, label = grouped(
-        ranges.name[together],
-        steps.step_at(ranges.start[together]),
+        ranges.name[rows],
+        steps.step_at(ranges.start[rows]),
         distinct(ranges.name.codes[steps.rows]),
         steps=0 if steps.whole else len(steps),
     )
-    del together, eligible
-    label_of = np.split(label, np.cumsum([len(own) for own in rows])[:-1])
-    its = [*zip(rows, label_of, strict=True)]
-    sums = np.sum([_begun(ranges, steps, own, label, len(labels)) for own, label in its], axis=0)
+    sums = _begun(ranges, steps, rows, label, len(labels))
     (instances, cpu_ns), (instances_between, cpu_ns_between) = sums
-    changes = [_innermost(ranges.start[own], ranges.end[own], label) for own, label in its]
-    del rows, label, label_of, its
-    edges = distinct(np.concatenate([steps.starts, steps.ends, *(times for times, _ in changes)]))
+    times, innermost = _innermost(ranges.start[rows], ranges.end[rows], label)
+    del eligible, rows, label
+    edges = distinct(np.concatenate([steps.starts, steps.ends, times]))
     begins = np.append(edges[0] - 1, edges)
     step, turn = steps.step_at(begins), steps.step_at(begins, or_behind=True)
-    label = _label_at(steps, threads, begins, changes)
-    del begins, changes
+    label = taken(innermost, np.searchsorted(times, begins, side="right"))
+    del begins, times, innermost
     changed = (np.diff(step, prepend=step[0]) != 0) | (np.diff(turn, prepend=turn[0]) != 0)
     code = np.cumsum(changed) * len(labels) + label
     _, row, segment = np.unique(code, return_index=True, return_inverse=True)
@@ -161,64 +156,21 @@ def _innermost(starts: Ints, ends: Ints, labels: SmallInts) -> tuple[Ints, Small
     """Times at which the innermost open range may change, in order, and its label before the first
     and from each on (0: none).
 
-    The ranges come outer before inner. Where one ends that is innermost, the next is the last begun
-    before it that ends later.
+    The ranges come outer before inner, and may cross one another, as those of two domains. Where
+    one ends that is innermost, the next is the last begun before it that ends later.
     """
     some = ends > starts
     # The first one is around all others, and lasts for ever.
-    starts, labels = np.append(-FOREVER, starts[some]), np.append(np.int32(0), labels[some])
-    ends, size = np.append(2 * FOREVER, ends[some]), len(starts)
-    # Where ranges nest, around each is the last one before it that is one level less deep; which
-    # ends later, or is itself within one that does.
-    depth = np.arange(size) - np.searchsorted(np.sort(ends), starts, side="right")
-    order = np.argsort(depth, kind="stable")
-    place = depth[order] * size + order
-    around = np.empty(size, np.int64)
-    around[order] = order[np.maximum(np.searchsorted(place, place - size) - 1, 0)]
-    left = np.arange(1, size)
-    while len(left := left[ends[around[left]] == ends[left]]):
-        around[left] = around[around[left]]
-    if (ends[1:] > ends[around[1:]]).any():
-        times, inner = _innermost_of_crossing(starts, ends)
-    else:
-        times = np.concatenate((ends[1:], starts[1:]))
-        order = np.argsort(times, kind="stable")
-        times, inner = times[order], np.append(around[1:], np.arange(1, size))[order]
-    # Of several changes at once the last shows.
-    shows = np.append(times[1:] != times[:-1], True)[: len(times)]
-    return times[shows], labels[np.append(0, inner[shows])]
-
-
-def _innermost_of_crossing(starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
-    """Times at which the innermost range changes, in order, and which it is then, where ranges of
-    several domains do not nest; one by one."""
-    times: list[int] = []
-    inner: list[int] = []
+    labels = np.append(np.int32(0), labels[some])
+    end_of = [2 * FOREVER, *ends[some].tolist(), FOREVER]
+    changes: dict[int, int] = {}
     opened = [0]
-    end_of = [*ends.tolist(), FOREVER]
-    for row, start in enumerate([*starts[1:].tolist(), FOREVER], 1):
+    for row, start in enumerate([*starts[some].tolist(), FOREVER], 1):
         while (ended := end_of[opened[-1]]) <= start:
             while end_of[opened[-1]] <= ended:
                 opened.pop()
-            times.append(ended)
-            inner.append(opened[-1])
-        times.append(start)
-        inner.append(row)
+            changes[ended] = opened[-1]
+        changes[start] = row
         opened.append(row)
-    return np.array(times[:-1], np.int64), np.array(inner[:-1], np.int64)
-
-
-def _label_at(
-    steps: StepSpans, threads: Ints, begins: Ints, changes: list[tuple[Ints, SmallInts]]
-) -> SmallInts:
-    """The label of the innermost range at each time, on the thread of the step."""
-    label = np.zeros(len(begins), np.int32)
-    for part in parts(len(begins)):
-        # Between steps the thread is that of the last step begun; before the first, the first's.
-        last_begun = np.maximum(np.searchsorted(steps.starts, begins[part], side="right") - 1, 0)
-        thread_of = np.searchsorted(threads, steps.threads)[last_begun]
-        for index, (times, innermost) in enumerate(changes):
-            at = np.searchsorted(times, begins[part], side="right")
-            here = thread_of == index
-            label[part][here] = innermost[at[here]]
-    return label
+    del changes[FOREVER]
+    return np.array([*changes], np.int64), labels[[0, *changes.values()]]

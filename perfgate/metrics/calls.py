@@ -45,47 +45,25 @@ class CallKind(IntFlag):
     """Is of the driver API, and may lie within a call of the runtime."""
 
 
-_GRAPH_LAUNCHES: Final = frozenset({"cudaGraphLaunch", "cuGraphLaunch"})
-_SYNCS: Final = frozenset(
-    {
-        "cudaDeviceSynchronize",
-        "cudaThreadSynchronize",
-        "cudaStreamSynchronize",
-        "cudaEventSynchronize",
-        "cudaMemcpy",
-        "cudaMemcpy2D",
-        "cudaMemcpy3D",
-        "cudaMemcpyToSymbol",
-        "cudaMemcpyFromSymbol",
-        "cudaMemcpyToArray",
-        "cudaMemcpyFromArray",
-        "cudaMemcpy2DToArray",
-        "cudaMemcpy2DFromArray",
-        # The driver API: Triton, cuBLAS and others call it directly.
-        "cuCtxSynchronize",
-        "cuStreamSynchronize",
-        "cuEventSynchronize",
-        "cuMemcpyHtoD",
-        "cuMemcpyDtoH",
-        "cuMemcpy",
-        "cuMemcpyHtoA",
-        "cuMemcpyAtoH",
-        "cuMemcpy2D",
-        "cuMemcpy2DUnaligned",
-        "cuMemcpy3D",
-    }
-)
-"""A copy that is not asynchronous waits for what came before it, and for its own end.
-
-Not here on purpose: cudaStreamWaitEvent, cudaStreamQuery, cudaEventQuery.
-"""
 _SUFFIX: Final = re.compile(r"(?:_v\d+|_ptsz|_ptds)+$")
-_LAUNCH: Final = re.compile(r"_*cu(?:da)?Launch(?!HostFunc)")
-"""Calls that launch a kernel, of toolkits to come as well: `<<<>>>` compiles to
-`__cudaLaunchKernel` since CUDA 13."""
-_COPY: Final = re.compile(r"cu(?:da)?Memcpy(?!.*Batch)")
-_RECORDING: Final = re.compile(r"cu(?:da)?StreamBeginCapture")
-_RUNTIME: Final = re.compile(r"_*cuda")
+_KINDS: Final = {
+    # Of toolkits to come as well: `<<<>>>` compiles to `__cudaLaunchKernel` since CUDA 13.
+    CallKind.LAUNCH: re.compile(r"_*cu(?:da)?Launch(?!HostFunc)"),
+    CallKind.GRAPH_LAUNCH: re.compile(r"cu(?:da)?GraphLaunch$"),
+    # A copy that is not asynchronous waits for what came before it, and for its own end. Not here
+    # on purpose: cudaStreamWaitEvent, cudaStreamQuery, cudaEventQuery. Triton, cuBLAS and others
+    # call the driver directly.
+    CallKind.SYNC: re.compile(
+        r"(?:cuda(?:Device|Thread|Stream|Event)Synchronize"
+        r"|cudaMemcpy(?:[23]D|(?:2D)?(?:To|From)Array|(?:To|From)Symbol)?"
+        r"|cu(?:Ctx|Stream|Event)Synchronize"
+        r"|cuMemcpy(?:HtoD|DtoH|HtoA|AtoH|2D(?:Unaligned)?|3D)?)$"
+    ),
+    CallKind.COPY: re.compile(r"cu(?:da)?Memcpy(?!.*Batch)"),
+    CallKind.RECORDING: re.compile(r"cu(?:da)?StreamBeginCapture"),
+    CallKind.DRIVER: re.compile(r"(?!_*cuda)"),
+}
+"""How the names of calls that do something begin, or are."""
 
 
 def base_name(name: str) -> str:
@@ -97,17 +75,7 @@ def base_name(name: str) -> str:
 def kind_of(name: str) -> CallKind:
     """What a call of this name, suffixes and all, does."""
     base = base_name(name)
-    kind = CallKind(0) if _RUNTIME.match(base) else CallKind.DRIVER
-    for one, is_it in (
-        (CallKind.LAUNCH, _LAUNCH.match(base)),
-        (CallKind.GRAPH_LAUNCH, base in _GRAPH_LAUNCHES),
-        (CallKind.SYNC, base in _SYNCS),
-        (CallKind.COPY, _COPY.match(base)),
-        (CallKind.RECORDING, _RECORDING.match(base)),
-    ):
-        if is_it:
-            kind |= one
-    return kind
+    return CallKind(sum(kind for kind, named in _KINDS.items() if named.match(base)))
 
 
 def nested_in(inner: tuple[Ints, Ints, Ints], outer: tuple[Ints, Ints, Ints]) -> Flags:

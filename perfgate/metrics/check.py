@@ -29,7 +29,7 @@ FEW: Final = 2
 MOST_OF_FEW: Final = 0.005
 """Half of kernel time's default budget."""
 MOST_BEFORE_CALL: Final = 0.01
-"""Share of the steps' operations that may begin before their calls; and of the steps' time."""
+"""Share of the steps' operations that may begin before their calls."""
 MOST_COPIES_LOST: Final = 0.05
 """Share of the steps' copying calls that may lack their copy: a call may copy nothing."""
 FEWEST_WORKING: Final = 3
@@ -70,7 +70,6 @@ def notes_of(
     if why_unplaced(process) is None:
         first_time = unsettled(process)
         found += [
-            *_before_their_calls(process),
             *([first_time] if first_time is not None else []),
             *_lost(process),
             *_without_records(process),
@@ -132,32 +131,23 @@ def _busy_elsewhere(process: Process, devices: Devices) -> Iterator[Note]:
             )
 
 
-def _before_their_calls(process: Process) -> Iterator[Note]:
-    """GPU operations begin before the calls that launch them: one of two clocks is wrong."""
-    steps, totals = process.steps, process.totals
-    ahead = np.concatenate([*totals.before_call, np.empty(0, np.int64)])
-    held = int(totals.operations[process.segments.turn >= 0].sum())
-    time = float(ahead.sum(dtype=np.float64))
-    if len(ahead) > MOST_BEFORE_CALL * held or time > MOST_BEFORE_CALL * int(
-        steps.ends[-1] - steps.starts[0]
-    ):
-        median_ms = float(np.median(ahead)) / 1e6
-        yield _bad("clocks-disagree", operations=held, early=len(ahead), median_ms=median_ms)
-
-
 def _lost(process: Process) -> Iterator[Note]:
-    """Launches lack their kernels, or copying calls their copies; or operations their times."""
-    totals = process.totals
+    """Launches lack their kernels, or copying calls their copies; or operations their times, or
+    begin before the calls that launch them: one of two clocks is wrong."""
+    totals, in_turns = process.totals, process.segments.turn >= 0
+    held = int(totals.operations[in_turns].sum())
+    if totals.before_call > MOST_BEFORE_CALL * held:
+        yield _bad("clocks-disagree", operations=held, early=totals.before_call)
     if totals.lost > MOST_LOST * totals.launched:
         yield _bad("work-lost", launched=totals.launched, lost=totals.lost)
     if totals.nodes_lost > MOST_LOST * totals.nodes:
         yield _bad("graph-kernels-lost", kernels=totals.nodes, lost=totals.nodes_lost)
-    held = len(process.timeline.copies.start)
-    if held and totals.copies_lost > MOST_COPIES_LOST * totals.copying:
+    copies = len(process.timeline.copies.start)
+    if copies and totals.copies_lost > MOST_COPIES_LOST * totals.copying:
         yield _bad("copies-lost", calls=totals.copying, lost=totals.copies_lost)
-    operations = int(totals.operations.sum())
-    if totals.without_times > _few(operations):
-        yield _bad("durations-lost", held=operations, lacking=totals.without_times)
+    held = int(totals.operations.sum())
+    if totals.without_times > _few(held):
+        yield _bad("durations-lost", held=held, lacking=totals.without_times)
 
 
 def _few(held: int) -> float:
@@ -201,12 +191,9 @@ def _uncounted(process: Process, step_ms: float | None) -> Iterator[Note]:
     """Operations count nowhere, or steps take no time: complete only when earlier ones' work is, or
     without any."""
     totals, done = process.totals, process.done
-    # Where no call was recorded at all, the counts that are absent for it say so; where operations
-    # that count nowhere are many, their metrics are absent.
-    for table, one in totals.linked.items() if totals.calls.any() else ():
-        if one.outside > _few(one.launched) and not one.is_lost:
-            held, what = one.launched, table.value
-            yield _bad("operations-of-no-step", held=held, what=what, outside=one.outside)
+    # Where no call was recorded at all, the counts that are absent for it say so.
+    if totals.outside > _few(totals.linkable) and totals.calls.any():
+        yield _bad("operations-of-no-step", held=totals.linkable, outside=totals.outside)
     overtaken = np.append(False, done[1:] == done[:-1])
     # The step behind those that an operation spans has a period that is too short as well.
     spans = int((overtaken[1:] & ~overtaken[:-1]).sum())
@@ -228,12 +215,10 @@ def _other_notes(process: Process, step_ms: float | None) -> Iterator[Note]:
         between = (steps.starts[1:] - steps.ends[:-1])[~steps.resumes[1:]]
         if np.median(process.done - steps.ends) >= np.median(between):
             yield note("cpu-runs-ahead", Severity.ROUTINE, range_ms=range_ms, step_ms=step_ms)
-    if linkless := sum(one.without_call for one in totals.linked.values()):
+    if linkless := totals.without_call:
         yield note("counted-where-run", operations=linkless)
     if earlier := totals.before_capture:
         yield note("launched-before-capture", Severity.WARN, operations=earlier)
-    if timeless := totals.without_times:
-        yield note("operations-without-times", Severity.WARN, operations=timeless)
     if (graphs := totals.kernels.get(GRAPH_WORDS)) is not None:
         yield note("graphs-traced-whole", per_step=graphs.count / len(process.steps))
     if passing := [device for device in totals.devices if device not in process.in_use]:

@@ -4,8 +4,7 @@ idle time belongs; it must not know what that costs."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from concurrent.futures import Executor
-from functools import cached_property
+from concurrent.futures import Executor, Future
 from typing import Final
 
 import numpy as np
@@ -39,25 +38,29 @@ class Devices:
     def __init__(self, timeline: Timeline, pool: Executor, stepping: frozenset[int]) -> None:
         """Start on what every capture with copies needs; `stepping` are the processes that have
         steps."""
-        self._timeline = timeline
         self.stepping = stepping
         """The processes that have steps."""
-        present = {one for ops in timeline.operations for one in distinct(ops.device).tolist()}
+        self._timeline = t = timeline
+        kernels, rest = t.kernels, (t.graphs, t.copies, t.memsets)
+        keys = [key for key, name in t.names.items() if NCCL_KERNEL.match(name)]
+        self.nccl: Flags = np.zeros(len(kernels.name), np.bool_)
+        """Which kernels of the capture are NCCL's, shape (n,)."""
+        if keys:
+            self.nccl = np.isin(kernels.name, keys)
+        present = {one for ops in t.operations for one in distinct(ops.device).tolist()}
         self.present = sorted(present)
         """Those on which any process of the capture ran anything."""
-        copied = bool(len(timeline.copies.start) or len(timeline.memsets.start))
-        self._all = {one: pool.submit(self._idle, one, memory=True) for one in self.present}
-        self._kernels = {
-            one: pool.submit(self._idle, one, memory=False) for one in self.present if copied
-        }
-        self._but_nccl: dict[int, Idle] = {}
-
-    @cached_property
-    def nccl(self) -> Flags:
-        """Which kernels of the capture are NCCL's, shape (n,)."""
-        keys = [key for key, name in self._timeline.names.items() if NCCL_KERNEL.match(name)]
-        of_kernels = self._timeline.kernels.name
-        return np.isin(of_kernels, keys) if keys else np.zeros(len(of_kernels), np.bool_)
+        copied = bool(len(t.copies.start) or len(t.memsets.start))
+        self._all: dict[int, Future[Idle]] = {}
+        self._kernels: dict[int, Future[Idle]] = {}
+        self._but_nccl: dict[int, Future[Idle]] = {}
+        for one in self.present:
+            self._all[one] = pool.submit(idle_of, on(one, kernels, *rest))
+            if copied:
+                self._kernels[one] = pool.submit(idle_of, on(one, kernels, t.graphs))
+            if self.nccl.any():
+                others = (kernels, (kernels.device == one) & ~self.nccl)
+                self._but_nccl[one] = pool.submit(idle_of, [others, *on(one, *rest)])
 
     def idle(self, device: int) -> Idle:
         """Times without any operation."""
@@ -77,12 +80,8 @@ class Devices:
             found[metric] = np.zeros(size, np.int64)
             if not own:
                 continue
-            if of is not Metric.NCCL_MS:
-                idle = self._kernels[device].result()
-            elif device in self._but_nccl:
-                idle = self._but_nccl[device]
-            else:
-                idle = self._but_nccl[device] = self._idle(device, memory=True, but=self.nccl)
+            others = self._but_nccl if of is Metric.NCCL_MS else self._kernels
+            idle = others[device].result()
             found[metric] = idle.overlap_by(
                 np.concatenate([one.segment for one in own]),
                 np.concatenate([one.start for one in own]),
@@ -97,22 +96,17 @@ class Devices:
         """Share of the windows in which processes without steps ran something, and their pids; None
         if they did not."""
         t = self._timeline
-        here = [
-            (ops, (ops.device == device) & ~np.isin(ops.process, list(self.stepping)))
-            for ops in t.operations
-        ]
+        stepping = list(self.stepping)
+        here = [(o, its & ~np.isin(o.process, stepping)) for o, its in on(device, *t.operations)]
         pids = {t.processes[one] for ops, own in here for one in distinct(ops.process[own])}
         if not pids:
             return None
         return 1 - windows.idle_ns(idle_of(here)) / windows.ns, tuple(sorted(pids))
 
-    def _idle(self, device: int, *, memory: bool, but: Flags | None = None) -> Idle:
-        t = self._timeline
-        tables = t.operations if memory else (t.kernels, t.graphs)
-        here = [(ops, ops.device == device) for ops in tables]
-        if but is not None:
-            here[0] = (t.kernels, here[0][1] & ~but)
-        return idle_of(here)
+
+def on(device: int, *tables: Spans) -> list[tuple[Spans, Flags]]:
+    """Of each table, which of its rows ran on a device."""
+    return [(ops, ops.device == device) for ops in tables]
 
 
 def idle_of(operations: Iterable[tuple[Spans, Flags]]) -> Idle:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
+from typing import Unpack
 
 import numpy as np
 
@@ -15,8 +16,7 @@ from perfgate.metrics.check import notes_of
 from perfgate.metrics.devices import Devices, gaps_by_segment
 from perfgate.metrics.intervals import LONGEST_COUNTED, Idle, Windows
 from perfgate.metrics.process import Process
-from perfgate.metrics.steps import StepSpans, find_steps
-from perfgate.metrics.tally import MEMSET_WORDS, Table
+from perfgate.metrics.steps import StepRule, StepSpans, find_steps
 from perfgate.metrics.values import (
     block_samples,
     copy_samples,
@@ -31,16 +31,9 @@ from perfgate.model.sample import DeviceSample, ProcessSample
 from perfgate.model.timeline import CopyKind, Ints, Timeline
 
 
-def measure(
-    timeline: Timeline,
-    *,
-    step: str | None,
-    is_pattern: bool = False,
-    warmup: int = 0,
-    steps: int | None = None,
-) -> tuple[ProcessSample, ...]:
+def measure(timeline: Timeline, **rule: Unpack[StepRule]) -> tuple[ProcessSample, ...]:
     """Every metric of each process that has steps, `by_gpu`; with `step` None, of each process's
-    window as one.
+    window as one. `rule` is that of `find_steps`.
 
     Times are ms and counts are plain, all per step; of a whole window they are totals and
     `ProcessSample.steps` is 0.
@@ -63,14 +56,13 @@ def measure(
     - Managed memory's host-to-device migrations are in `h2d_ms` and `h2d_exposed_ms` but not in the
       counts, which are to be exact: page faults are not.
 
-    Fewer than `steps` steps: all there are, and `ProcessSample.steps` says how many. `step` is a
-    range's name or, with `is_pattern`, a regular expression; see `find_steps` for what a step is.
+    Fewer than `steps` steps: all there are, and `ProcessSample.steps` says how many.
 
     Raises:
         StepsNotFound: no process has a step left after warm-up.
         ConfigInvalid: `step` is no regular expression though `is_pattern` is set.
     """
-    found = find_steps(timeline, step=step, is_pattern=is_pattern, warmup=warmup, steps=steps)
+    found = find_steps(timeline, **rule)
     # As `cuda_gpu_mem_time_sum` prints it: to 0.1 %, managed memory's migrations in their own rows.
     copies, memsets = timeline.copies, timeline.memsets
     length = copies.end - copies.start
@@ -129,13 +121,7 @@ def _measured(
     }
     in_use = process.in_use if Metric.GAP_MS in values else ()
     idle = {device: devices.idle(device) for device in in_use}
-    placed, linked, count = why_unplaced(process) is None, totals.linked, len(steps)
-    copies_placed = placed and not linked[Table.COPIES].is_lost
-    memory = {
-        words: work
-        for words, work in totals.memory.items()
-        if not linked[Table.MEMSETS if words == MEMSET_WORDS else Table.COPIES].is_lost
-    }
+    placed, count = why_unplaced(process) is None, len(steps)
     has_blocks = Metric.STEP_MS in values and bool(steps.resumes.any())
     ranges = _attributable(process, values, idle, [*exposed.values()])
     return ProcessSample(
@@ -155,8 +141,8 @@ def _measured(
             for device, its in per_device.items()
         ),
         ranges=range_samples(process.segments, ranges, steps=count),
-        kernels=kernel_samples(totals.kernels, memory, steps=count) if placed else (),
-        copies=copy_samples(totals.copies, steps=count) if copies_placed else (),
+        kernels=kernel_samples(totals.kernels, totals.memory, steps=count) if placed else (),
+        copies=copy_samples(totals.copies, steps=count) if placed else (),
         syncs=()
         if Metric.SYNCS in absent
         else sync_samples(totals.syncs, process.segments.labels, steps=count),

@@ -72,7 +72,7 @@ def _segments_of(process: Process, rule: RuleName, found: Sequence[Finding]) -> 
     run."""
     starts = np.array([one.start_ns for one in found], np.int64)
     if rule is RuleName.CUDA_API_SYNC:
-        return process.segments.at(starts).tolist()
+        return list(process.segments.at(starts).tolist())
     timeline = process.timeline
     ops = timeline.memsets if rule is RuleName.CUDA_MEMSET_SYNC else timeline.copies
     mine = np.flatnonzero((ops.process == process.steps.process) & among(ops.start, starts))

@@ -26,9 +26,6 @@ SUGGESTIONS: Final = 5
 """Range names in a message."""
 NEAR: Final = 0.75
 """How alike (difflib's ratio) a name is to what was asked for, from which it may be meant."""
-MOST_OVERLAP: Final = 0.05
-"""Share of a step by which the next may begin before it has ended, on another thread: they take
-turns."""
 _SPECIAL: Final = re.compile(r"[][.^$*+?{}\\|()]")
 """What a pattern needs a backslash before."""
 MOST_STEP_NAMES: Final = 40
@@ -43,8 +40,8 @@ class StepSpans:
     """Index into `Timeline.processes`."""
     starts: Ints
     ends: Ints
-    threads: Ints
-    """The thread of each step: its ranges are the ones that operations are attributed to."""
+    thread: int
+    """Of all of them: its ranges are the ones that operations are attributed to."""
     rows: Ints
     """Their ranges, as indices into `Timeline.ranges`; none of a whole window."""
     range_ends: Ints
@@ -106,8 +103,8 @@ def find_steps(
     with or without what stands before a colon (a domain). Of nested matches on one thread the
     outermost is the step; one that the next begins inside of, as start/end ranges of work in flight
     do, ends there. Where several threads of a process hold
-    steps at the same time, those of the thread with most steps are taken; that another holds half
-    as many makes the run INVALID. The first `warmup` are skipped, at most `steps` are used after
+    steps, those of the thread with most are taken; that another holds half as many makes the run
+    INVALID. The first `warmup` are skipped, at most `steps` are used after
     them.
 
     A project may mark steps of its own by the name that perfgate gives to those of a decorated
@@ -147,7 +144,7 @@ def find_steps(
             chosen.append(own)
         elif own.drawn:
             fields = {"pid": pid, "ranges": own.drawn, "matching": len(rows)}
-            without.append(note("all-warmup", Severity.WARN, **fields))
+            without.append(Note(code="all-warmup", severity=Severity.WARN, fields=fields))
     if not chosen:
         raise _not_found(timeline, rule, matching, without)
     return tuple(
@@ -155,12 +152,12 @@ def find_steps(
             process=int(ranges.process[one.rows[0]]),
             starts=ranges.start[one.rows],
             ends=_until_next(ranges, one.rows),
-            threads=ranges.thread[one.rows],
+            thread=int(ranges.thread[one.rows[0]]),
             rows=one.rows,
             range_ends=ranges.end[one.rows],
             resumes=_resumes(ranges, one.rows),
             drawn=one.drawn if is_pattern else None,
-            names=_shares(ranges.name[one.rows]),
+            names=one.names,
             notes=(*one.notes, *without),
         )
         for one in chosen
@@ -209,6 +206,7 @@ class _Chosen(NamedTuple):
     rows: Ints
     drawn: int
     """How many there are with the warm-up and those behind the last that is used."""
+    names: Mapping[str, float]
     notes: Sequence[Note]
 
 
@@ -228,7 +226,7 @@ def _of_process(ranges: Ranges, rule: _Rule, rows: Ints, start: int | None) -> _
         for thread in distinct(ranges.thread[closed]).tolist()
     }
     outermost = sum(map(len, by_thread.values()))
-    rows = _one_after_another(ranges, by_thread, notes)
+    rows = _of_one_thread(by_thread, notes)
     if rule.steps is None:
         rows = _without_cut_last(ranges, rows, notes)
     drawn, rows = len(rows), rows[rule.warmup :]
@@ -236,11 +234,16 @@ def _of_process(ranges: Ranges, rule: _Rule, rows: Ints, start: int | None) -> _
     if len(rows) and outermost < len(closed) and (rule.is_pattern or lacks):
         notes.append(note("ranges-nested", Severity.WARN, ranges=len(closed) - outermost))
     if rule.steps is not None and start is None and not rule.is_pattern:
-        held, fields = outermost - rule.warmup, {"name": rule.step, "steps": rule.steps}
+        held = outermost - rule.warmup
         if held > rule.steps:
             # More ranges than the declared steps bear their name: it may be the project's own.
-            notes.append(note("steps-ambiguous", Severity.INVALID, ranges=held, **fields))
-    return _Chosen(rows[: rule.steps], drawn, notes)
+            fields = {"ranges": held, "name": rule.step, "steps": rule.steps}
+            notes.append(Note(code="steps-ambiguous", severity=Severity.INVALID, fields=fields))
+    rows = rows[: rule.steps]
+    found = Counter(kinds_of(list(ranges.name[rows])))
+    few = sorted(found.items()) if len(found) <= MOST_STEP_NAMES else ()
+    names = {name: round(count / len(rows), 3) for name, count in few}
+    return _Chosen(rows, drawn, names, notes)
 
 
 def _outermost(ranges: Ranges, rows: Ints) -> Ints:
@@ -265,23 +268,16 @@ def _outermost(ranges: Ranges, rows: Ints) -> Ints:
     return chosen
 
 
-def _one_after_another(ranges: Ranges, by_thread: Mapping[int, Ints], notes: list[Note]) -> Ints:
-    """The steps of all threads where no two overlap, else those of one thread."""
+def _of_one_thread(by_thread: Mapping[int, Ints], notes: list[Note]) -> Ints:
+    """The steps of the thread with most."""
     if not by_thread:
         return np.empty(0, np.int64)
-    together = np.concatenate(list(by_thread.values()))
-    ends = np.concatenate([_until_next(ranges, own) for own in by_thread.values()])
-    order = np.argsort(ranges.start[together], kind="stable")
-    together, ends = together[order], ends[order]
-    starts = ranges.start[together]
-    overlap = np.median(ends - starts) * MOST_OVERLAP
-    if (starts[1:] >= ends[:-1] - overlap).all():
-        return together
     thread, kept = max(by_thread.items(), key=lambda item: (len(item[1]), -item[0]))
     threads = len(by_thread)
-    if 2 * max(len(own) for other, own in by_thread.items() if other != thread) >= len(kept):
+    others = [len(own) for other, own in by_thread.items() if other != thread]
+    if 2 * max(others, default=0) >= len(kept):
         notes.append(note("loops-at-once", Severity.INVALID, threads=threads))
-    else:
+    elif others:
         notes.append(note("one-thread-measured", Severity.WARN, threads=threads, thread=thread))
     return kept
 
@@ -334,7 +330,7 @@ def _whole_window(timeline: Timeline, process: int) -> StepSpans | None:
         process=process,
         starts=np.array([min(start for start, _ in begun)], np.int64),
         ends=ends,
-        threads=np.array([thread], np.int64),
+        thread=thread,
         rows=np.empty(0, np.int64),
         range_ends=ends,
         resumes=np.zeros(1, np.bool_),
@@ -350,7 +346,7 @@ def _span(table: Spans | Calls | Ranges, process: int) -> tuple[int, int] | None
 
 
 def _resumes(ranges: Ranges, steps: Ints) -> Flags:
-    """Which steps follow a wait that lies between it and the one before, on its own thread.
+    """Which steps follow a wait that lies between it and the one before, on their thread.
 
     ```
     step           |--0--| |--1--|           |--2--|         |--3--|
@@ -358,12 +354,12 @@ def _resumes(ranges: Ranges, steps: Ints) -> Flags:
     ```
     """
     is_wait = ranges.name.bear(WAIT_RANGE) & ranges.closed
-    waits = np.flatnonzero(is_wait & (ranges.process == ranges.process[steps[0]]))
+    is_wait &= ranges.process == ranges.process[steps[0]]
+    waits = np.flatnonzero(is_wait & (ranges.thread == ranges.thread[steps[0]]))
     following = np.searchsorted(ranges.start[steps], ranges.end[waits])
     inner = (following > 0) & (following < len(steps))
     waits, following = waits[inner], following[inner]
     between = ranges.start[waits] >= ranges.end[steps[following - 1]]
-    between &= ranges.thread[waits] == ranges.thread[steps[following]]
     resumes = np.zeros(len(steps), np.bool_)
     resumes[following[between]] = True
     return resumes
@@ -372,12 +368,6 @@ def _resumes(ranges: Ranges, steps: Ints) -> Flags:
 def _until_next(ranges: Ranges, rows: Ints) -> Ints:
     """Where each of one thread's steps ends: with its range, or where the next begins."""
     return np.minimum(ranges.end[rows], np.append(ranges.start[rows][1:], ranges.end[rows][-1:]))
-
-
-def _shares(names: RangeNames) -> dict[str, float]:
-    found = Counter(kinds_of(list(names)))
-    few = sorted(found.items()) if len(found) <= MOST_STEP_NAMES else ()
-    return {name: round(count / len(names), 3) for name, count in few}
 
 
 def _not_found(

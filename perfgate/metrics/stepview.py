@@ -10,7 +10,7 @@ from typing import Final, Literal, NamedTuple, Unpack
 
 import numpy as np
 
-from perfgate.metrics.devices import idle_of
+from perfgate.metrics.devices import idle_of, on
 from perfgate.metrics.process import Process
 from perfgate.metrics.steps import StepRule, find_steps
 from perfgate.metrics.tally import GRAPH_WORDS, MEMSET_WORDS, NCCL_KERNEL, copy_words
@@ -210,7 +210,7 @@ def _cpu(place: StepPlace) -> Iterator[_Line]:
     ranges, calls = process.timeline.ranges, process.timeline.calls
     rows = place.inside(ranges)
     rows = rows[ranges.process[rows] == steps.process]
-    own, its = int(steps.threads[place.index]), steps.rows[place.index]
+    own, its = steps.thread, steps.rows[place.index]
     order = (ranges.name.codes[rows], rows != its, -ranges.end[rows], ranges.start[rows])
     rows = rows[np.lexsort(order)]
     begins, ends = int(steps.starts[place.index]), int(steps.range_ends[place.index])
@@ -246,9 +246,10 @@ def _gpus(place: StepPlace) -> Iterator[_Line]:
         kinds = [[*_KINDS].index(kind) for kind, _ in called]
         names = [name for _, name in called]
         spans = place.spans(ops.start[rows], ops.end[rows], names, step)
-        where = (ops.device[rows], ~own, ops.process[rows], ops.stream[rows])
-        for *key, kind, span in zip(*(one.tolist() for one in where), kinds, spans, strict=True):
-            found[*key, kind].append(span)
+        columns = (ops.device[rows], ~own, ops.process[rows], ops.stream[rows])
+        keys = zip(*(one.tolist() for one in columns), kinds, strict=True)
+        for key, span in zip(keys, spans, strict=True):
+            found[key].append(span)
     launched = process.totals.by_segment[Metric.LAUNCHES].any()
     for device in process.totals.devices:
         title = process.gpu_title(device)
@@ -261,7 +262,7 @@ def _gpus(place: StepPlace) -> Iterator[_Line]:
             yield from _spread(of_stream + _KINDS[kind], kind, found[key])
         # Where kernels were launched and none was recorded, it is not known.
         if process.totals.kernels or not launched:
-            idle = idle_of((ops, ops.device == device) for ops in timeline.operations)
+            idle = idle_of(on(device, *timeline.operations))
             times = np.clip((idle.starts, idle.ends), place.start, place.end) - place.start
             spans = [_Span(start, end, "idle") for start, end in times.T.tolist() if end > start]
             yield _Line(f"{title} idle", "idle", spans)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Final
 
 import numpy as np
@@ -61,21 +60,14 @@ CLOCKS_APART_NS: Final = 50_000
 """An operation may begin this much before its call: two clocks are made one. On an H200 it is 10 us
 behind at least."""
 MOST_OUTSIDE: Final = 0.25
-"""Share of a table's operations that may lack a call and have run outside the steps before the
-others mean nothing."""
+"""Share of the operations that may lack a call and have run outside the steps before the others
+mean nothing: a CPU that runs ahead has closed the steps by the time their work runs, and only the
+calls show then whose it is."""
 _COUNTED: Final = {
     Metric.LAUNCHES: CallKind.LAUNCH,
     Metric.GRAPH_LAUNCHES: CallKind.GRAPH_LAUNCH,
     Metric.SYNCS: CallKind.SYNC,
 }
-
-
-class Table(StrEnum):
-    """What an export keeps GPU operations apart as; each may lack its own columns."""
-
-    KERNELS = "kernels and CUDA graphs"
-    COPIES = "copies"
-    MEMSETS = "memsets"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -107,27 +99,6 @@ class Group:
     segment: SmallInts
     start: Ints
     end: Ints
-
-
-@dataclass(slots=True)
-class Linked:
-    """How many operations of one table a call is to have launched: all but those that move managed
-    memory."""
-
-    launched: int = 0
-    """Since the first step."""
-    without_call: int = 0
-    """Those that were attributed by their own start, because no call has their correlation id."""
-    since: int = 0
-    """And those of these since the first step."""
-    outside: int = 0
-    """And those of these that ran in no step, and count nowhere."""
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether these are too many for the others to mean anything: a CPU that runs ahead has
-        closed the steps by the time their work runs, and only the calls show then whose it is."""
-        return self.outside > MOST_OUTSIDE * self.launched
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,15 +165,21 @@ class Tally:
     """Copies and memsets launched in turns, in nsys's words."""
     syncs: dict[tuple[str, int], Work] = field(default_factory=dict)
     """Synchronising calls in turns, by base name and label."""
-    linked: dict[Table, Linked] = field(default_factory=lambda: {one: Linked() for one in Table})
+    linkable: int = 0
+    """Operations since the first step that a call is to have launched: all but those that move
+    managed memory."""
+    without_call: int = 0
+    """And those of these that were attributed by their own start, because no call has their
+    correlation id."""
+    outside: int = 0
+    """And those of these that ran in no step, and count nowhere."""
     before_capture: int = 0
     """Operations that were launched before the capture: a queue that was full when it began runs on
     in its first steps, of which it is no part."""
     without_times: int = 0
     """Operations that begin and end at 0: CUPTI could not time them."""
-    before_call: list[Ints] = field(default_factory=list)
-    """How long before its call each of them began that did so by more than `CLOCKS_APART_NS`; ns,
-    by table."""
+    before_call: int = 0
+    """Operations in turns that began more than `CLOCKS_APART_NS` before their calls."""
     unknown_host: int = 0
     """Copies between host and device in turns of which the capture does not say where the host's
     end lies."""
@@ -221,7 +198,7 @@ class Tally:
     copies_lost: int = 0
     """Copies of theirs that it should hold and does not."""
 
-    def attribute(self, table: Table, ops: Spans) -> _Ran:
+    def attribute(self, ops: Spans) -> _Ran:
         """Find the segments of the process's operations in a table, and add up what all tables have
         in common; in parts that the processor's cache holds."""
         mine = rows_of(ops.process, self.process)
@@ -238,10 +215,10 @@ class Tally:
             place[managed[part]] = -1
             here = self.launches.segment_at(place)
             if (here < 0).any():
-                self._place_others(self.linked[table], here, managed[part], start[part], ids[part])
+                self._place_others(here, managed[part], start[part], ids[part])
             segment[part] = here
             since = (here >= self.first_step) & ~managed[part]
-            self.linked[table].launched += int(np.count_nonzero(since))
+            self.linkable += int(np.count_nonzero(since))
             self._note_times(here, place, start[part], end[part])
         device = ops.device[mine]
         in_turn = taken(self.segments.turn >= 0, segment)
@@ -263,11 +240,10 @@ class Tally:
         ahead = self.launches.begun(place) - start
         early = (ahead > CLOCKS_APART_NS) & (place >= 0) & ~untimed
         if early.any():
-            self.before_call.append(ahead[early & (self.segments.turn.take(segment) >= 0)])
+            in_turn = self.segments.turn.take(segment) >= 0
+            self.before_call += int(np.count_nonzero(early & in_turn))
 
-    def _place_others(
-        self, linked: Linked, segment: SmallInts, managed: Flags, start: Ints, ids: Ints
-    ) -> None:
+    def _place_others(self, segment: SmallInts, managed: Flags, start: Ints, ids: Ints) -> None:
         """Put those without a call where they ran, in place."""
         if self.from_first:
             # The ids of calls rise: what has a lower one than the first was launched before it.
@@ -279,9 +255,8 @@ class Tally:
         launched = unknown[~managed[unknown]]
         at = segment[launched]
         since = at[at >= self.first_step]
-        linked.without_call += len(at)
-        linked.since += len(since)
-        linked.outside += int(np.count_nonzero(self.segments.step[since] < 0))
+        self.without_call += len(since)
+        self.outside += int(np.count_nonzero(self.segments.step[since] < 0))
         np.add.at(self.calls_lost, at[ids[launched] > 0], 1)
 
 
@@ -303,10 +278,10 @@ def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
         last_end=np.full(size, -FOREVER, np.int64),
         calls_lost=np.zeros(size, np.int64),
     )
-    kernels = total.attribute(Table.KERNELS, timeline.kernels)
-    graphs = total.attribute(Table.KERNELS, timeline.graphs)
-    memsets = total.attribute(Table.MEMSETS, timeline.memsets)
-    copies = total.attribute(Table.COPIES, timeline.copies)
+    kernels, graphs = total.attribute(timeline.kernels), total.attribute(timeline.graphs)
+    # A kernel or graph without a call may be of a launch of which nothing is found.
+    unclaimed = total.without_call
+    memsets, copies = total.attribute(timeline.memsets), total.attribute(timeline.copies)
     _add_kernels(total, timeline, kernels)
     for ran, metric, named, words in (
         (graphs, Metric.KERNEL_MS, total.kernels, GRAPH_WORDS),
@@ -323,6 +298,7 @@ def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
     total.devices = tuple(sorted({one.device for one in total.groups}))
     by_other = copies.left_by | graphs.left_by | memsets.left_by
     _add_calls(total, timeline, calls, kernels.left_by, by_other)
+    total.lost = max(0, total.lost - unclaimed)
     total.copying, total.copies_lost = lost_copies(calls, total.launches, copies.left_by)
     return total
 
@@ -392,7 +368,7 @@ def _add_calls(
     Where a capture holds other processes' kernels alone, this one's are lost; where it holds none,
     none were traced. Traced node by node, a graph is what its nodes are.
     """
-    segments, lost = total.segments, 0
+    segments = total.segments
     counted = {metric: calls.counted_as(kind) for metric, kind in _COUNTED.items()}
     for metric, chosen in counted.items():
         segment = calls.segment[chosen & calls.in_turn]
@@ -404,9 +380,9 @@ def _add_calls(
         chosen = counted[metric] & calls.at_once & (calls.correlation > 0)
         if traced and chosen.any():
             total.launched += int(np.count_nonzero(chosen))
-            lost += int(np.count_nonzero(~ran[total.launches.place(calls.correlation[chosen])]))
-    # What ran since the first step and has no call may be of a launch of which nothing is found.
-    total.lost = max(0, lost - total.linked[Table.KERNELS].since)
+            total.lost += int(
+                np.count_nonzero(~ran[total.launches.place(calls.correlation[chosen])])
+            )
     waiting = np.flatnonzero(counted[Metric.SYNCS] & calls.in_turn)
     lasted, labels = calls.end[waiting] - calls.start[waiting], len(segments.labels)
     label = segments.label[calls.segment[waiting]]

@@ -254,10 +254,9 @@ class Baseline(Record):
 
     def values(self, metric: Metric) -> tuple[float, ...]:
         """One metric over all runs; empty unless every run has it."""
-        found = [run.values.get(metric) for run in self.runs]
-        if any(value is None for value in found):
+        if not all(metric in run.values for run in self.runs):
             return ()
-        return tuple(value for value in found if value is not None)
+        return tuple(run.values[metric] for run in self.runs)
 
 
 class Result(Record):

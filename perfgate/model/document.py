@@ -27,29 +27,6 @@ from perfgate.model.workload import Workload
 from perfgate.words import say
 
 
-class RunSummary(Record):
-    """One run beyond its values: when it was made and how the machine felt."""
-
-    started_at: Moment
-    wall_s: float
-    form: Form | None = None
-    """None where it was not noted."""
-    sm_clock_mhz: float | None = None
-    absent: Mapping[Metric, str] = {}
-    """Why a metric could not be measured."""
-    invalid: tuple[str, ...] = Field(
-        default=(), validation_alias=AliasChoices("invalid", "complaints")
-    )
-    """What makes the run INVALID."""
-    information: tuple[str, ...] = Field(
-        default=(), validation_alias=AliasChoices("information", "remarks")
-    )
-    notes: tuple[Note, ...] = ()
-    """Both as codes with fields."""
-    reasons: Mapping[Metric, Note] = {}
-    """Of what is absent, likewise."""
-
-
 class PartChosen(Record):
     """Which part of the workloads somebody chose on the command line of a gate."""
 
@@ -135,10 +112,28 @@ DOCUMENT_FORMAT: Final = 2
 budgets."""
 
 
-class DocumentRun(RunSummary):
+class DocumentRun(Record):
     """One run: what it measured per step, the worst of its processes, and how the machine felt."""
 
-    values: Mapping[Metric, float]
+    started_at: Moment
+    wall_s: float
+    form: Form | None = None
+    """None where it was not noted."""
+    sm_clock_mhz: float | None = None
+    absent: Mapping[Metric, str] = {}
+    """Why a metric could not be measured."""
+    invalid: tuple[str, ...] = Field(
+        default=(), validation_alias=AliasChoices("invalid", "complaints")
+    )
+    """What makes the run INVALID."""
+    information: tuple[str, ...] = Field(
+        default=(), validation_alias=AliasChoices("information", "remarks")
+    )
+    notes: tuple[Note, ...] = ()
+    """Both as codes with fields."""
+    reasons: Mapping[Metric, Note] = {}
+    """Of what is absent, likewise."""
+    values: Mapping[Metric, float] = {}
 
     @classmethod
     def of(cls, run: Run) -> DocumentRun:

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Final
 
-from perfgate.model.document import DOCUMENT_FORMAT, GateDocument
+from perfgate.model.document import GateDocument
 from perfgate.model.errors import StoreFailed
 from perfgate.model.record import (
     LARGEST_DOCUMENT,
@@ -88,14 +88,3 @@ def read_document(text: str) -> GateDocument:
 
 SCHEMA_FILE: Final = Path(__file__).with_name("gate.schema.json")
 """The published schema, as text, so that a change of it is seen in a diff."""
-
-
-def document_schema() -> dict[str, object]:
-    """The JSON Schema of the document as the records have it now; `SCHEMA_FILE` holds it as it is
-    published."""
-    schema = GateDocument.model_json_schema(mode="serialization")
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **schema,
-        "title": f"perfgate's gate document, format {DOCUMENT_FORMAT}",
-    }

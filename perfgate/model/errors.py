@@ -35,49 +35,57 @@ class PerfgateError(Exception):
         return say.predicate(self)
 
 
+class NotMeasured(PerfgateError):
+    """What leaves a workload without a measurement; any other error is a bug and stays one."""
+
+
+class SideMissing(PerfgateError):
+    """What leaves a gate without the other side of an A/B run."""
+
+
 class ConfigInvalid(PerfgateError):
     """`[tool.perfgate]`, a workload file or an option holds what perfgate does not accept."""
 
     exit_code = 10
 
 
-class NsysNotFound(PerfgateError):
+class NsysNotFound(NotMeasured):
     """No nsys program in any of the places where perfgate looks."""
 
     exit_code = 11
 
 
-class NsysUnsupported(PerfgateError):
+class NsysUnsupported(NotMeasured):
     """An nsys whose version is too old, or that does not say one."""
 
     exit_code = 12
 
 
-class CaptureFailed(PerfgateError):
+class CaptureFailed(NotMeasured):
     """nsys ran, or should have, and there is no capture of the workload."""
 
     exit_code = 13
 
 
-class CaptureUnreadable(PerfgateError):
+class CaptureUnreadable(NotMeasured):
     """A capture that is no capture: corrupt, truncated, a Git LFS pointer, a foreign file."""
 
     exit_code = 14
 
 
-class LayoutUnknown(PerfgateError):
+class LayoutUnknown(NotMeasured):
     """An nsys report or export whose columns or units perfgate does not know."""
 
     exit_code = 15
 
 
-class WorkloadFailed(PerfgateError):
+class WorkloadFailed(NotMeasured):
     """The workload raised, exited, was killed or took the wrong number of steps."""
 
     exit_code = 16
 
 
-class WorkloadTimedOut(PerfgateError):
+class WorkloadTimedOut(NotMeasured):
     """The workload, or nsys after it, did not end within its time limit."""
 
     exit_code = 17
@@ -113,44 +121,44 @@ class BlessRefused(PerfgateError):
     exit_code = 22
 
 
-class StoreFailed(PerfgateError):
+class StoreFailed(NotMeasured):
     """The disk did not take what had to be written."""
 
     exit_code = 23
 
 
-class GpuTaken(PerfgateError):
+class GpuTaken(NotMeasured):
     """Another gate holds the GPU and did not let go in time."""
 
     exit_code = 24
 
 
-class RepositoryUnreadable(PerfgateError):
+class RepositoryUnreadable(SideMissing):
     """git is missing, or could not say what perfgate asked."""
 
     exit_code = 25
 
 
-class StepsNotFound(PerfgateError):
+class StepsNotFound(NotMeasured):
     """A capture without the steps that were asked for."""
 
     exit_code = 26
 
 
-class MachineUnreadable(PerfgateError):
+class MachineUnreadable(NotMeasured):
     """The GPU driver did not say what perfgate asked of it."""
 
     exit_code = 27
 
 
-class RevisionMissing(PerfgateError):
+class RevisionMissing(SideMissing):
     """A commit that is not in this clone: a shallow clone, a rewritten history, a name that says
     nothing to git."""
 
     exit_code = 28
 
 
-class WorktreeFailed(PerfgateError):
+class WorktreeFailed(SideMissing):
     """A commit that could not be checked out next to the project, or not be made ready to run
     there.
     """
@@ -158,7 +166,7 @@ class WorktreeFailed(PerfgateError):
     exit_code = 29
 
 
-class CodeUnproven(PerfgateError):
+class CodeUnproven(SideMissing):
     """A run of which it is not shown that it ran the code of the commit it was meant for."""
 
     exit_code = 30
@@ -170,7 +178,7 @@ class CalibrationRefused(PerfgateError):
     exit_code = 31
 
 
-class NsysCrashed(PerfgateError):
+class NsysCrashed(NotMeasured):
     """nsys itself broke down, and left no capture; it does now and then on a busy machine."""
 
     exit_code = 32
@@ -254,7 +262,7 @@ class JobNotAdmitted(PerfgateError):
     exit_code = 44
 
 
-class CodeStale(PerfgateError):
+class CodeStale(NotMeasured):
     """A run in the project that loaded a copy of its code from elsewhere, and that copy is
     another.
     """

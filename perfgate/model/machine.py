@@ -44,7 +44,12 @@ class Machine(Record):
     def gpu_name(self) -> str:
         """The GPUs in one phrase: `NVIDIA H200`, `2 x NVIDIA H200`, `2 x NVIDIA H200 + NVIDIA T4`,
         `no GPU`."""
-        return _phrase(gpu.name for gpu in self.gpus) or "no GPU"
+        named = Counter(
+            f"{gpu.name} (MIG slice)" if gpu.mig and "MIG" not in gpu.name else gpu.name
+            for gpu in self.gpus
+        )
+        each = (f"{count} x {name}" if count > 1 else name for name, count in sorted(named.items()))
+        return " + ".join(each) or "no GPU"
 
     @property
     def slug(self) -> str:
@@ -72,45 +77,17 @@ class Machine(Record):
         that is unknown is no known one.
         """
         found: list[Note] = []
-        then, now = self.gpu_name, other.gpu_name
-        slices, slices_now = ([gpu.name for gpu in one.gpus if gpu.mig] for one in (self, other))
-        if then != now:
-            found.append(note("other-gpus", then=then, now=now))
-        elif sorted(slices) != sorted(slices_now):
-            several = len({gpu.name for gpu in self.gpus}) > 1
-            of_which = _phrase if several else len
-            none = note("no-slices") if several else 0
-            found.append(
-                note(
-                    "other-mig-slices",
-                    then=then,
-                    now=now,
-                    slices=of_which(slices) or none,
-                    slices_now=of_which(slices_now) or none,
-                )
-            )
+        if self.gpu_name != other.gpu_name:
+            found.append(note("other-gpus", then=self.gpu_name, now=other.gpu_name))
         elif not self.gpus and (self.cpu, self.cpu_count) != (other.cpu, other.cpu_count):
-            found.append(note("other-processor", then=_processor(self), now=_processor(other)))
+            then, now = (f"{one.cpu or '?'} ({one.cpu_count or '?'})" for one in (self, other))
+            found.append(note("other-processor", then=then, now=now))
         if self.nsys != other.nsys:
             found.append(note("other-nsys", then=str(self.nsys), now=str(other.nsys)))
         if self.nsys_options != other.nsys_options:
-            traced = [" ".join(one.nsys_options) or note("no-options") for one in (self, other)]
-            found.append(note("other-trace-options", then=traced[0], now=traced[1]))
+            then, now = (" ".join(one.nsys_options) or "-" for one in (self, other))
+            found.append(note("other-trace-options", then=then, now=now))
         return tuple(found)
-
-
-def _processor(machine: Machine) -> Note:
-    cpu = machine.cpu or note("unknown-cpu")
-    if machine.cpu_count is None:
-        return note("processor-of-unknown-count", cpu=cpu)
-    return note("processor", cpu=cpu, count=machine.cpu_count)
-
-
-def _phrase(names: Iterable[str]) -> str:
-    """Names and how many bear each: `2 x NVIDIA H200 + NVIDIA T4`; empty without any."""
-    return " + ".join(
-        f"{count} x {name}" if count > 1 else name for name, count in sorted(Counter(names).items())
-    )
 
 
 POWER_CAP: Final = "SW power cap"
@@ -154,8 +131,7 @@ class Conditions(Record):
         """What makes the run INVALID; empty if nothing does."""
         found: list[Note] = []
         for gpu in self.gpus:
-            known = gpu.ordinal is not None
-            title = note("gpu-of-number" if known else "gpu-itself", gpu=gpu.uuid, n=gpu.ordinal)
+            title = gpu_title(0, None, gpu.uuid, None)
             if gpu.throttled:
                 found.append(note("gpu-throttled", gpu=title, by=gpu.throttled))
             if gpu.neighbours:

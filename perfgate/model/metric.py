@@ -6,10 +6,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Annotated, NamedTuple
 
-from pydantic import BeforeValidator
+from pydantic import AfterValidator, BeforeValidator, Field
 
 
 def _fraction(value: object) -> object:
@@ -21,7 +20,7 @@ def _fraction(value: object) -> object:
     )
 
 
-Budget = Annotated[float, BeforeValidator(_fraction)]
+Budget = Annotated[float, Field(gt=0, lt=1), BeforeValidator(_fraction)]
 """A fraction, or a percentage as text."""
 
 
@@ -44,6 +43,16 @@ class Metric(StrEnum):
     D2H_COPIES = "d2h_copies"
     PAGEABLE_COPIES = "pageable_copies"
     SYNCS = "syncs"
+
+
+def _with_budget(metric: Metric) -> Metric:
+    if metric not in (*WITH_BUDGET, *NO_LONGER_GATED):
+        raise ValueError("expected a metric that has a budget")
+    return metric
+
+
+Budgeted = Annotated[Metric, AfterValidator(_with_budget)]
+"""A metric that may have a budget."""
 
 
 class Kind(StrEnum):
@@ -85,23 +94,15 @@ class MetricSpec(NamedTuple):
 
     metric: Metric
     meaning: str
-    time: TimeSpec | None = None
+    kind: Kind
+    unit: str
+    time: TimeSpec | None
     """Present on time metrics that are gated; one without it is shown only."""
-    kind: Kind = Kind.TIME
-    unit: str = "ms"
-
-    @property
-    def gated(self) -> bool:
-        """Whether a loss in this metric can shut the gate."""
-        return self.kind is Kind.COUNT or self.time is not None
-
-    @property
-    def basis(self) -> Basis:
-        """What a change of a time metric is told in: of waiting, a share of the step, also where it
-        is shown only."""
-        if self.time is not None:
-            return self.time.basis
-        return Basis.STEP if self.metric in EXPOSED else Basis.LOG
+    gated: bool
+    """Whether a loss in this metric can shut the gate."""
+    basis: Basis
+    """What a change of a time metric is told in: of waiting, a share of the step, also where it is
+    shown only."""
 
     def change(self, before: float, after: float, *, step_ms: float | None) -> float | None:
         """Return a gain as a fraction: of `step_ms` for times judged as shares of a step, of
@@ -130,44 +131,53 @@ _IDLE = TimeSpec(basis=Basis.STEP, budget=0.02, prior_sd=0.005, occasion_sd=0.00
 kernels."""
 _MOVED = TimeSpec(basis=Basis.STEP, budget=0.01, prior_sd=0.003, occasion_sd=0.002, block_sd=0.003)
 
-_ROWS = (
-    MetricSpec(
-        Metric.STEP_MS,
-        "mean period between step completions on the GPU timeline, each capped at 1.2 medians",
-        _OF_STEPS,
+_TIMES: Mapping[Metric, TimeSpec] = {
+    Metric.STEP_MS: _OF_STEPS,
+    Metric.KERNEL_MS: _OF_KERNELS,
+    Metric.GAP_MS: _IDLE,
+    Metric.H2D_MS: _MOVED,
+    Metric.NCCL_EXPOSED_MS: _MOVED,
+}
+_MEANINGS: Mapping[Metric, str] = {
+    Metric.STEP_MS: (
+        "mean period between step completions on the GPU timeline, each capped at 1.2 medians"
     ),
-    MetricSpec(Metric.STEP_MEAN_MS, "mean period between step completions, stalls and all"),
-    MetricSpec(Metric.KERNEL_MS, "kernel time, NCCL's kernels apart", _OF_KERNELS),
-    MetricSpec(
-        Metric.GAP_MS,
-        "time in which a GPU ran no kernel, copy or memset, in the mean of the process's GPUs",
-        _IDLE,
+    Metric.STEP_MEAN_MS: "mean period between step completions, stalls and all",
+    Metric.KERNEL_MS: "kernel time, NCCL's kernels apart",
+    Metric.GAP_MS: (
+        "time in which a GPU ran no kernel, copy or memset, in the mean of the process's GPUs"
     ),
-    MetricSpec(Metric.H2D_MS, "host-to-device copy time", _MOVED),
-    MetricSpec(Metric.H2D_EXPOSED_MS, "host-to-device copy time during which no kernel ran"),
-    MetricSpec(Metric.NCCL_MS, "NCCL kernel time"),
-    MetricSpec(Metric.NCCL_EXPOSED_MS, "NCCL kernel time during which nothing else ran", _MOVED),
-    MetricSpec(
-        Metric.MEM_EXPOSED_MS,
-        "time of memsets and of copies other than host-to-device during which no kernel ran",
+    Metric.H2D_MS: "host-to-device copy time",
+    Metric.H2D_EXPOSED_MS: "host-to-device copy time during which no kernel ran",
+    Metric.NCCL_MS: "NCCL kernel time",
+    Metric.NCCL_EXPOSED_MS: "NCCL kernel time during which nothing else ran",
+    Metric.MEM_EXPOSED_MS: (
+        "time of memsets and of copies other than host-to-device during which no kernel ran"
     ),
-    MetricSpec(
-        Metric.LAUNCHES, "kernel launches, runtime and driver API", kind=Kind.COUNT, unit=""
-    ),
-    MetricSpec(Metric.GRAPH_LAUNCHES, "CUDA graph launches", kind=Kind.COUNT, unit=""),
-    MetricSpec(Metric.H2D_COPIES, "host-to-device copies", kind=Kind.COUNT, unit=""),
-    MetricSpec(Metric.H2D_BYTES, "bytes copied host to device", kind=Kind.COUNT, unit="B"),
-    MetricSpec(Metric.D2H_COPIES, "device-to-host copies", kind=Kind.COUNT, unit=""),
-    MetricSpec(
-        Metric.PAGEABLE_COPIES,
-        "copies whose host side is pageable memory",
-        kind=Kind.COUNT,
-        unit="",
-    ),
-    MetricSpec(Metric.SYNCS, "calls that make the CPU wait for the GPU", kind=Kind.COUNT, unit=""),
-)
+    Metric.LAUNCHES: "kernel launches, runtime and driver API",
+    Metric.GRAPH_LAUNCHES: "CUDA graph launches",
+    Metric.H2D_COPIES: "host-to-device copies",
+    Metric.H2D_BYTES: "bytes copied host to device",
+    Metric.D2H_COPIES: "device-to-host copies",
+    Metric.PAGEABLE_COPIES: "copies whose host side is pageable memory",
+    Metric.SYNCS: "calls that make the CPU wait for the GPU",
+}
 
-METRICS: Mapping[Metric, MetricSpec] = MappingProxyType({row.metric: row for row in _ROWS})
+EXPOSED: tuple[Metric, ...] = (Metric.H2D_EXPOSED_MS, Metric.NCCL_EXPOSED_MS, Metric.MEM_EXPOSED_MS)
+"""Clocks of what lies in the idle time of all that it could have overlapped with."""
+METRICS: Mapping[Metric, MetricSpec] = {
+    metric: MetricSpec(
+        metric,
+        meaning,
+        kind=Kind.TIME if metric.endswith("_ms") else Kind.COUNT,
+        unit="ms" if metric.endswith("_ms") else "B" if metric.endswith("_bytes") else "",
+        time=time,
+        gated=time is not None or not metric.endswith("_ms"),
+        basis=time.basis if time else Basis.STEP if metric in EXPOSED else Basis.LOG,
+    )
+    for metric, meaning in _MEANINGS.items()
+    for time in (_TIMES.get(metric),)
+}
 """Every metric, in the order in which it is shown."""
 
 PERIODS: tuple[Metric, ...] = (Metric.STEP_MS, Metric.STEP_MEAN_MS)
@@ -175,9 +185,8 @@ PERIODS: tuple[Metric, ...] = (Metric.STEP_MS, Metric.STEP_MEAN_MS)
 WAITS: frozenset[Metric] = frozenset({Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS})
 """Clocks that hold the waiting for other processes: NCCL's kernels spin until all ranks are there.
 """
-EXPOSED: tuple[Metric, ...] = (Metric.H2D_EXPOSED_MS, Metric.NCCL_EXPOSED_MS, Metric.MEM_EXPOSED_MS)
-"""Clocks of what lies in the idle time of all that it could have overlapped with."""
 GATED_TIMES: tuple[Metric, ...] = tuple(m for m, s in METRICS.items() if s.time is not None)
+WITH_BUDGET: tuple[Metric, ...] = tuple(m for m, s in METRICS.items() if s.gated)
 NO_LONGER_GATED: tuple[Metric, ...] = (
     Metric.STEP_MEAN_MS,
     Metric.H2D_EXPOSED_MS,

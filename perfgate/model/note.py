@@ -117,6 +117,8 @@ class Worded(Record):
                 case list() as texts:
                     notes = (quoted(text, severity) for text in texts)
                     found[key] = (*found.get(key, ()), *notes)
+                case _:
+                    pass
         return found
 
 

@@ -6,7 +6,6 @@ Standard library only: each pytest that has perfgate installed loads it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 Default = str | float | tuple[str, ...] | None
@@ -151,35 +150,6 @@ OPTIONS: Final = (
     ),
     Option("keep_captures", "keep nsys's own files too; they hold the workload's environment"),
 )
-
-ENVIRONMENT: Final[Mapping[str, str]] = {
-    "PERFGATE_NSYS": "the nsys program, after `--perfgate-nsys` and before the setting `nsys`",
-    "PERFGATE_NCU": "the ncu program of `perfgate explain --ncu`",
-    "PERFGATE_LOCKS": "the folder of the locks by which gates on one GPU take turns",
-}
-"""Variables that are read, and what they name."""
-
-
-def reference() -> str:
-    """Return the table of options, and that of variables, as the page of reference shows them."""
-    rows = [
-        "| `[tool.perfgate]` | `pytest --perfgate` with | action | what it is |",
-        "|---|---|---|---|",
-        *(_row(option) for option in OPTIONS),
-        "",
-        "| variable | what it names |",
-        "|---|---|",
-        *(f"| `{name}` | {text} |" for name, text in ENVIRONMENT.items()),
-    ]
-    return "\n".join(rows) + "\n"
-
-
-def _row(option: Option) -> str:
-    flag = f"{option.option}{f'={option.metavar}' if option.metavar else ''}"
-    cells = (option.setting, flag if option.is_flag else None, option.action_input)
-    shown = ("" if cell is None else f"`{cell}`".replace("|", r"\|") for cell in cells)
-    return f"| {' | '.join(shown)} | {option.summary} |"
-
 
 APPROVAL: Final = "perfgate-approved"
 """The label by which a maintainer lets a fork's commit run on the GPU runner."""

@@ -110,17 +110,10 @@ class WorkerReport(Record):
     ending: Ending
     why: Note | None = None
     """Why it did not end well."""
-    exit_status: int | None = None
     turns: int = 0
     pid: int
     torch: str | None = None
     cuda: str | None = None
     nvtx: str | None = None
-    marked_by: str | None = None
-    """`torch.cuda.nvtx` or `nvtx`: what drew the step ranges."""
-    captured_by: str | None = None
-    """`torch`, `libcuda`, or None where no CUDA profiler API exists."""
-    core: int | None = None
-    """The one core that it was ordered to, if it still kept to that after its last step."""
     needs: Needs | None = None
     """None where the loop did not come to its end."""

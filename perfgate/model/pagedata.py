@@ -14,13 +14,12 @@ from perfgate.model.document import (
     DocumentWorkload,
     GateDocument,
     GateSummary,
-    RunSummary,
 )
 from perfgate.model.history import Point
 from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS
 from perfgate.model.note import NoteOrText
-from perfgate.model.outcome import WORST_FIRST
+from perfgate.model.outcome import PASSING, WORST_FIRST
 from perfgate.model.record import Format2, Record
 from perfgate.model.verdict import Verdict
 from perfgate.words.escape import escape_json
@@ -114,9 +113,9 @@ class PageWorkload(Record):
     candidate_step: StepView | None = None
     steps_left_out: bool = False
     """Whether the steps are not here because all of them together would be too large."""
-    runs: tuple[RunSummary, ...] = ()
+    runs: tuple[DocumentRun, ...] = ()
     """The candidate's runs."""
-    other_runs: tuple[RunSummary, ...] = ()
+    other_runs: tuple[DocumentRun, ...] = ()
     """Those of the other commit."""
     environment: tuple[SideDifference, ...] | None = None
     """None where it was not compared; empty where nothing differs."""
@@ -167,8 +166,8 @@ def _workload(one: DocumentWorkload, document: GateDocument) -> PageWorkload:
         opens_gate=one.opens_gate,
         candidate=_side("candidate", judged, machine) if judged else None,
         other=_side(other, one.reference_runs, machine) if one.reference_runs else None,
-        runs=_without_values(judged),
-        other_runs=_without_values(one.reference_runs),
+        runs=judged,
+        other_runs=one.reference_runs,
         baseline_file=one.baseline,
         files=one.files,
         machine=one.machine,
@@ -185,41 +184,34 @@ def _side(label: str, runs: Sequence[DocumentRun], machine: Machine | None) -> S
     return Side(label=label, values=held, machine=machine)
 
 
-def _without_values(runs: Sequence[DocumentRun]) -> tuple[RunSummary, ...]:
-    return tuple(
-        RunSummary(**{name: getattr(run, name) for name in RunSummary.model_fields}) for run in runs
-    )
-
-
 def small_enough(data: PageData, *, most_bytes: int = MOST_DATA_BYTES) -> PageData:
-    """Return a page whose data is no larger than `most_bytes`: steps are left out until it is,
-    those of passing workloads first, and the page says so.
+    """Return a page whose data is no larger than `most_bytes`: the steps of passing workloads are
+    left out, then all, and the page says so.
 
     What is left then is in it however large it is.
     """
-    excess = len(_dumped(data).encode()) - most_bytes
-    workloads = list(data.workloads)
-    for number in sorted(
-        range(len(workloads)), key=lambda n: -WORST_FIRST.index(workloads[n].verdict.outcome)
-    ):
-        one = workloads[number]
-        if excess > 0 and (one.baseline_step is not None or one.candidate_step is not None):
-            without = {"baseline_step": None, "candidate_step": None, "steps_left_out": True}
-            workloads[number] = one.model_copy(update=without)
-            excess -= len(_dumped(one).encode()) - len(_dumped(workloads[number]).encode())
-    return data.model_copy(update={"workloads": tuple(workloads)})
+    for outcomes in (PASSING, WORST_FIRST):
+        if len(page_data_text(data).encode()) > most_bytes:
+            workloads = (
+                _without_steps(one) if one.verdict.outcome in outcomes else one
+                for one in data.workloads
+            )
+            data = data.model_copy(update={"workloads": tuple(workloads)})
+    return data
 
 
-def page_data_text(data: PageData, *, most_bytes: int = MOST_DATA_BYTES) -> str:
-    """Return what a page is made of as JSON on one line, small enough; what is as it is by default
-    is left out."""
-    return _dumped(small_enough(data, most_bytes=most_bytes))
+def _without_steps(one: PageWorkload) -> PageWorkload:
+    if one.baseline_step is None and one.candidate_step is None:
+        return one
+    without = {"baseline_step": None, "candidate_step": None, "steps_left_out": True}
+    return one.model_copy(update=without)
 
 
-def _dumped(record: PageData | PageWorkload) -> str:
-    text = escape_json(record.model_dump_json(exclude_defaults=True))
+def page_data_text(data: PageData) -> str:
+    """Return what a page is made of as JSON on one line, but for what is as it is by default."""
+    text = escape_json(data.model_dump_json(exclude_defaults=True))
     # The format is a default as well, and must be one.
-    return f'{{"format":{record.format},{text[1:]}\n' if isinstance(record, PageData) else text
+    return f'{{"format":{data.format},{text[1:]}\n'
 
 
 def read_page_data(text: str) -> PageData:

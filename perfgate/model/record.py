@@ -36,6 +36,10 @@ ObjectName = Annotated[str, Field(pattern=r"^(?:[0-9a-f]{40}|[0-9a-f]{64})$")]
 """A git object's whole SHA: never a branch, an option or part of a name, whatever a file says."""
 
 
+SomeText = Annotated[str, Field(pattern=r"^[^\x00]+$")]
+"""Some text without a NUL, which no path and no program's argument can hold."""
+
+
 class Record(BaseModel):
     """A frozen pydantic model that refuses unknown keys and non-finite numbers."""
 

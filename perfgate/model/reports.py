@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
 
 from perfgate.model.note import Note
@@ -59,8 +58,6 @@ class Reports(Record):
     nvtx_sum: tuple[NvtxRow, ...] = ()
     cuda_gpu_mem_time_sum: tuple[MemTimeRow, ...] = ()
     cuda_gpu_kern_sum: tuple[KernelRow, ...] = ()
-    skipped: Mapping[ReportName, str] = {}
-    """Reports that nsys skipped, with its own reason."""
 
 
 class RuleName(StrEnum):

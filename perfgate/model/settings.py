@@ -1,22 +1,19 @@
 """What a project sets for perfgate, with each default written down once; the policy for one
-workload that is made of it; and how a value that users wrote is refused, wherever they wrote it."""
+workload that is made of it."""
 
 from __future__ import annotations
 
-import difflib
-import reprlib
 from collections.abc import Collection, Mapping
 from enum import StrEnum
-from typing import Final, TypeVar
+from pathlib import PurePath
+from typing import Annotated, Final
 
-from pydantic import AliasChoices, Field, ValidationError
+from pydantic import AfterValidator, AliasChoices, Field, ValidationInfo
 
 from perfgate.model.baseline import FEWEST_RUNS
-from perfgate.model.errors import ConfigInvalid
-from perfgate.model.metric import METRICS, NO_LONGER_GATED, Budget, Metric
-from perfgate.model.note import Note, note
+from perfgate.model.metric import Budget, Budgeted, Metric
 from perfgate.model.outcome import OnInconclusive, OnLoosened, OnNew
-from perfgate.model.record import Record
+from perfgate.model.record import Record, SomeText
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 
@@ -45,12 +42,31 @@ OLD_NAMES: Final = {"duet": "ab_run", "duet_setup": "ab_setup", "duet_python": "
 """What keys of `[tool.perfgate]` were called, and are called now."""
 
 
+_NOT_ITS_OWN: Final = ((), (".git",), (".perfgate",))
+"""Where folders begin that are the project's root, or others' own and in no commit."""
+
+
+def _in_project(folder: str, others: ValidationInfo) -> str:
+    """Refuse a folder outside, and one of baselines whose changes git could not leave out."""
+    path = PurePath(folder)
+    if ".." in path.parts:
+        raise ValueError("expected a folder without '..' on the way to it")
+    workloads = others.data.get("workloads")
+    if workloads is not None and (
+        path.is_absolute()
+        or path.parts[:1] in _NOT_ITS_OWN
+        or PurePath(workloads).is_relative_to(path)
+    ):
+        raise ValueError("expected a folder of its own in the project")
+    return folder
+
+
 class Settings(Record):
     """The project's settings, after `[tool.perfgate]` and options have been merged."""
 
-    workloads: str = Field(default="workloads", min_length=1)
+    workloads: Annotated[SomeText, AfterValidator(_in_project)] = "workloads"
     """Folder of the workloads, relative to the project's root."""
-    baselines: str = Field(default="baselines", min_length=1)
+    baselines: Annotated[SomeText, AfterValidator(_in_project)] = "baselines"
     """Folder of the baselines, relative to the project's root."""
     runs: int = Field(default=3, ge=1, le=10)
     """Runs of the first look; nothing passes by fewer than 5."""
@@ -65,16 +81,16 @@ class Settings(Record):
     ab_run: ABForm = Field(default=ABForm.AUTO, validation_alias=AliasChoices("ab_run", "duet"))
     """How the baseline's commit is run again next to the candidate where stored values do not
     settle a gate."""
-    ab_setup: tuple[str, ...] = Field(
+    ab_setup: tuple[SomeText, ...] = Field(
         default=(), validation_alias=AliasChoices("ab_setup", "duet_setup")
     )
     """A command, word by word, that makes a fresh checkout of the project ready to run; run in its
     root."""
-    ab_python: str | None = Field(
-        default=None, min_length=1, validation_alias=AliasChoices("ab_python", "duet_python")
+    ab_python: SomeText | None = Field(
+        default=None, validation_alias=AliasChoices("ab_python", "duet_python")
     )
     """The interpreter of a checkout's runs, relative to its root; by default the gate's own."""
-    anchor_budget: Budget = Field(default=0.05, gt=0, lt=1)
+    anchor_budget: Budget = 0.05
     """What step_ms may lose against the best ever blessed, as a fraction: where many small losses
     end."""
     timeout_s: float = Field(default=600.0, gt=0)
@@ -84,12 +100,12 @@ class Settings(Record):
     loosened: OnLoosened = OnLoosened.FAIL
     """What a change that loosens its own gate does to it in GitHub Actions; read from the branch
     that it is for."""
-    budgets: Mapping[Metric, Budget] = {}
+    budgets: Mapping[Budgeted, Budget] = {}
     """Budgets of the project, as fractions."""
-    machine: str | None = Field(default=None, min_length=1)
+    machine: SomeText | None = None
     """The machine that a gate must run on, as the folder of its baselines is called:
     `nvidia-h200-x2`, `no-gpu`."""
-    nsys: str | None = Field(default=None, min_length=1)
+    nsys: SomeText | None = None
     """The nsys program, where it is not to be searched for."""
     trace_osrt: bool = False
     """Of older projects: has no effect, since nothing was read of what it recorded."""
@@ -162,117 +178,3 @@ class Policy(Record):
     def opens(self, verdict: Verdict) -> bool:
         """Whether a verdict lets the build pass."""
         return verdict.opens(on_inconclusive=self.on_inconclusive, on_new=self.on_new)
-
-
-Validated = TypeVar("Validated", bound=Record)
-
-WITH_BUDGET: Final = tuple(metric for metric, spec in METRICS.items() if spec.gated)
-_EXPECTED: Final[Mapping[str, tuple[str, str | None]]] = {
-    "int": ("expects-integer", None),
-    "float": ("expects-number", None),
-    "finite_number": ("expects-finite", None),
-    "bool": ("expects-boolean", None),
-    "string_type": ("expects-text", None),
-    "tuple": ("expects-list", None),
-    "list": ("expects-list", None),
-    "dict": ("expects-mapping", None),
-    "mapping": ("expects-mapping", None),
-    "model": ("expects-mapping", None),
-    "greater_than_equal": ("expects-at-least", "ge"),
-    "greater_than": ("expects-more", "gt"),
-    "less_than_equal": ("expects-at-most", "le"),
-    "less_than": ("expects-less", "lt"),
-    "too_short": ("expects-some", None),
-    "string_too_short": ("expects-some", None),
-    "value_error": ("expects-fraction", None),
-}
-"""By how the type of pydantic's error begins: the code, and which of its facts is the limit."""
-
-
-def wrong(place: str, value: object, expects: str, **fields: str | float) -> ConfigInvalid:
-    """Return the error of a value that is not what it should be."""
-    expected = Note(code=expects, fields=fields)
-    return ConfigInvalid("value-invalid", place=place, value=_short(value), expected=expected)
-
-
-def validated(record: type[Validated], given: Mapping[str, object], *, place: str) -> Validated:
-    """Return the record of what was given.
-
-    Raises:
-        ConfigInvalid: one value is not accepted.
-    """
-    try:
-        return record.model_validate(given)
-    except ValidationError as invalid:
-        raise first_of(invalid, place=place) from None
-
-
-def first_of(invalid: ValidationError, *, place: str) -> ConfigInvalid:
-    """Return the first of pydantic's errors as one of ours; `place` ends where its key begins."""
-    first = invalid.errors()[0]
-    where = f"{place}{'.'.join(map(str, first['loc']))}"
-    is_fraction = "budgets" in first["loc"][:-1] or first["loc"] == ("anchor_budget",)
-    if first["type"] == "missing":
-        return ConfigInvalid("value-missing", place=where)
-    return ConfigInvalid(
-        "value-invalid",
-        place=where,
-        value=_short(first["input"]),
-        expected=note("expects-fraction")
-        if is_fraction
-        else _expected(first["type"], first.get("ctx", {})),
-    )
-
-
-def _expected(kind: str, facts: Mapping[str, object]) -> Note:
-    if "expected" in facts:
-        return note("expects-one-of", choices=str(facts["expected"]))
-    code, limit = next(
-        found
-        for start, found in (*_EXPECTED.items(), ("", ("expects-text", None)))
-        if kind.startswith(start)
-    )
-    return note(code) if limit is None else note(code, limit=float(str(facts[limit])))
-
-
-def check_keys(given: Mapping[str, object], *, known: Collection[str], place: str) -> None:
-    """Refuse keys that nobody reads.
-
-    Raises:
-        ConfigInvalid: names the first unknown key, and the one that was perhaps meant.
-    """
-    for key in given:
-        if key not in known:
-            nearest = difflib.get_close_matches(str(key), known, n=1)
-            fields = {"place": place, "key": key, "known": sorted(known)}
-            if nearest:
-                raise ConfigInvalid("key-misspelt", nearest=nearest[0], **fields)
-            raise ConfigInvalid("key-unknown", **fields)
-
-
-def check_budgets(budgets: object, *, place: str) -> None:
-    """Refuse budgets of what has none, and budgets that are no fractions.
-
-    What is no mapping at all, or no number, is left to the record.
-
-    Raises:
-        ConfigInvalid: names the metric.
-    """
-    if not isinstance(budgets, Mapping):
-        return
-    check_keys({name: 0 for name in budgets if name not in METRICS}, known=WITH_BUDGET, place=place)
-    for metric, budget in budgets.items():
-        if metric not in (*WITH_BUDGET, *NO_LONGER_GATED):
-            raise ConfigInvalid(
-                "metric-without-budget", place=place, metric=str(metric), known=WITH_BUDGET
-            )
-        if isinstance(budget, float | int) and not 0 < budget < 1:
-            raise wrong(f"{place} {metric}", budget, "expects-fraction")
-
-
-def _short(value: object) -> str:
-    """Show a refused value: enough to find it, however large or deep it is."""
-    short = reprlib.Repr()
-    short.maxstring = short.maxother = 80
-    short.maxlevel = 2
-    return short.repr(value)

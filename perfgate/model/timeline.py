@@ -210,17 +210,6 @@ class CapturedGpu:
     """Where it is on the PCI bus."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Diagnostic:
-    """One message of nsys about its own capture.
-
-    Severity: 1 info, 2 warning, 3 error, 4 verbose.
-    """
-
-    severity: int
-    text: str
-
-
 def _empty(kind: type[_Record]) -> _Record:
     columns: dict[str, Any] = {one.name: np.empty(0, np.int64) for one in fields(kind)}
     return kind(**columns)
@@ -235,9 +224,6 @@ class Timeline:
 
     source: str
     """File name, for messages."""
-    nsys_version: str | None
-    """None where the export does not say (before 2022.4, or trimmed)."""
-    schema_version: str | None
     processes: tuple[int, ...]
     kernels: Kernels
     copies: Copies
@@ -255,7 +241,6 @@ class Timeline:
     ordinals: Mapping[tuple[int, int], int] = field(default_factory=dict)
     """The number by which CUDA knows a GPU in a process (as in `cuda:0`), by (process, device),
     where it is known."""
-    diagnostics: tuple[Diagnostic, ...] = ()
     missing: Mapping[str, Note] = field(default_factory=dict)
     """What the capture lacks (`kernels`, `calls`, `ranges`, ...) and why, as far as it can be told.
 

@@ -7,11 +7,11 @@ import hashlib
 import json
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import AliasChoices, Field
 
-from perfgate.model.metric import Budget, Metric
+from perfgate.model.metric import Budget, Budgeted
 from perfgate.model.record import LONGEST_ID, Record
 
 STEP_RANGE = "step"
@@ -32,6 +32,12 @@ OWN_RANGES = (START_RANGE, WARMUP_RANGE, WAIT_RANGE, END_RANGE)
 """What perfgate draws around the steps; none of it is ever a step."""
 
 
+LONGEST_S: Final = 86_400
+"""Of a window by the clock and of the time before it; nsys 2024.2 refuses 50 days."""
+TENTH_S: Final = 0.1
+"""To which nsys rounds them."""
+
+
 class CaptureMode(StrEnum):
     """What opens the capture window."""
 
@@ -42,8 +48,8 @@ class CaptureMode(StrEnum):
 class CaptureWindow(Record):
     """A window by the clock: seconds from the start of the process, and how long."""
 
-    delay: float = Field(ge=0)
-    duration: float = Field(gt=0)
+    delay: float = Field(ge=0, le=LONGEST_S, multiple_of=TENTH_S)
+    duration: float = Field(gt=0, le=LONGEST_S, multiple_of=TENTH_S)
 
 
 class Workload(Record):
@@ -75,7 +81,7 @@ class Workload(Record):
     ahead: int | None = Field(default=None, ge=1, le=16)
     """Runs that may be alive at once; where it is not said, as the project has it, and of a command
     one."""
-    budgets: Mapping[Metric, Budget] = {}
+    budgets: Mapping[Budgeted, Budget] = {}
     """Budgets of this workload, as fractions; they come before the project's."""
     pass_env: tuple[str, ...] = ()
     env: Mapping[str, str] = {}

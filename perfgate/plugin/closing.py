@@ -57,7 +57,6 @@ def close(state: State, session: pytest.Session) -> None:
         skipped=state.skipped,
         skipped_files=state.skipped_files,
         chosen=partial(_was_chosen, state, status),
-        paths=state.choice.paths,
     )
     if state.base is not None:
         closing = closing.but(*_shut_by_base(state, state.base, closing))
@@ -67,10 +66,9 @@ def close(state: State, session: pytest.Session) -> None:
         closing = closing.but(note("pytest-failed", Severity.INVALID, exit_status=status))
 
     def gathered(document: GateDocument) -> PageData:
-        from perfgate.views.pages import Paths, page_of  # noqa: PLC0415 - few gates write a page
+        from perfgate.views.pages import page_of  # noqa: PLC0415 - few gates write a page
 
-        paths = Paths(root=gate.root, store=gate.store, baselines=gate.settings.baselines)
-        return page_of(document, paths, gate.cleaner)
+        return page_of(document, gate.store, gate.cleaner)
 
     label = session.config.getoption("perfgate_label") or ""
     document = _document_of(state, closing, pytest_status=status, label=label)

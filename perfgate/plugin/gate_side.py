@@ -9,7 +9,6 @@ import pytest
 
 from perfgate.model.errors import PerfgateError
 from perfgate.model.note import note
-from perfgate.model.workload_file import is_script
 from perfgate.plugin import spared_by_timeouts
 from perfgate.plugin.closing import close, show
 from perfgate.plugin.guards import clean_report, why_skipped
@@ -45,7 +44,7 @@ def pytest_collect_file(
         return [CommandCollector.from_parent(parent, path=file_path)]
     if not holds_workloads(file_path):
         return []
-    is_run = is_script(file_path, state.scripts, root=root) and not _names_us(file_path)
+    is_run = file_path.name in state.scripts and not _names_us(file_path)
     kind = ScriptFile if is_run else GatedModule
     return [kind.from_parent(parent, path=file_path)]
 

@@ -15,9 +15,8 @@ import pytest
 from pydantic import ValidationError
 
 from perfgate.model.errors import ConfigInvalid, PerfgateError
-from perfgate.model.metric import Metric
+from perfgate.model.given import refused
 from perfgate.model.secrets import Cleaner, looks_secret
-from perfgate.model.settings import check_budgets, first_of
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 from perfgate.model.workload_file import read_workload_file
@@ -119,7 +118,7 @@ class GatedModule(WorkloadModule):
             status = "" if left.code is None else repr(left.code)
             error = ConfigInvalid("workload-left", source=source, status=status)
         except ValidationError as invalid:
-            error = first_of(invalid, place=f"{source}: @workload: ")
+            error = refused(invalid, Workload, place=f"{source}: @workload: ")
         except ConfigInvalid as invalid:
             error = invalid
         else:
@@ -136,9 +135,7 @@ class GatedModule(WorkloadModule):
             name = function.originalname  # that of its baseline has the secret of a parameter in it
             raise ConfigInvalid("workload-id-secret", source=source, workload=name, name=cleaned)
         path, line, _ = function.reportinfo()
-        place = f"{source}: @workload of {function.name}: budgets"
-        check_budgets(declared.budgets, place=place)
-        workload = Workload(
+        return Workload(
             id=function.name,
             source=source,
             line=line if Path(path) == self.path else None,
@@ -149,12 +146,10 @@ class GatedModule(WorkloadModule):
             by_id=by_id,
             options=compared_options(self.config),
             timeout_s=declared.timeout_s or gate.settings.timeout_s,
-            budgets={Metric(name): budget for name, budget in declared.budgets.items()},
+            budgets=declared.budgets,
             pass_env=declared.pass_env,
             ahead=declared.ahead,
         )
-        check_budgets(workload.budgets, place=place)  # what stood there as text
-        return workload
 
 
 class ScriptFile(pytest.File):

@@ -98,9 +98,9 @@ def _text(form: OutputFormat, document: GateDocument, page: Callable[[], PageDat
 
             return gate_markdown(document)
         case OutputFormat.PAGE_DATA:
-            from perfgate.model.pagedata import page_data_text
+            from perfgate.model.pagedata import page_data_text, small_enough
 
-            return page_data_text(page())
+            return page_data_text(small_enough(page()))
         case OutputFormat.HTML:
             from perfgate.render.html import page_html
 

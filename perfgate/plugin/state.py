@@ -172,7 +172,7 @@ def start(config: pytest.Config) -> State:
         choice=choice,
         shard=None if shard is None else _read_shard(shard),
         base=None if base is None else _read_base(base),
-        scripts=scripts_of(filter(holds_command, workload_files(workloads)), root=root),
+        scripts=scripts_of(filter(holds_command, workload_files(workloads))),
         screen=Screen(width=writer.fullwidth, colour=writer.hasmarkup),
         gate=_gate_of(config, settings),
     )

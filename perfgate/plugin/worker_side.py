@@ -121,7 +121,7 @@ def _report(
     order: Order, steps: worker.MeasuredSteps, raised: BaseException, *, where: str = ""
 ) -> None:
     """Report a workload that something has ended."""
-    ending, status = Ending.RAISED, None
+    ending = Ending.RAISED
     match raised:
         case worker.StepsEnded():
             ending, why = raised.ending, raised.why
@@ -130,13 +130,12 @@ def _report(
         case SystemExit():
             argument = "" if raised.code is None else _writable(repr(raised.code))
             ending, why = Ending.EXITED, note("called-exit", argument=argument)
-            status = raised.code if isinstance(raised.code, int) else int(raised.code is not None)
         case _:
             # In a line that fits into a sentence; the traceback is in the log.
             lines = f"{type(raised).__name__}: {_said(raised)}".splitlines()
             first = next(line for line in lines if line.strip())
             why = note("raised", what=f"{where}{first.strip().rstrip('.: ')}")
-    worker.report(order, steps, ending, why=why, exit_status=status)
+    worker.report(order, steps, ending, why=why)
 
 
 def _said(raised: BaseException) -> str:

@@ -72,8 +72,6 @@ class ProfileOutcome:
     """From start to end of the profiler, export and its own summaries included."""
     tail: tuple[str, ...] = ()
     """The last lines of the workload's own output, without empty ones."""
-    disk_was_full: bool = False
-    """Whether next to nothing was free at some moment of the run."""
     nsys_hung: bool = False
     """Whether nothing but the profiler was left when the time was up."""
     crashed: bool = False

@@ -17,9 +17,7 @@ from perfgate.store.baselines import Baselines, ListedBaseline
 from perfgate.store.disk import (
     NEAR_NAMES,
     Disk,
-    PathKind,
     file_name,
-    kind_of,
     near_names,
     workload_of,
 )
@@ -33,13 +31,11 @@ __all__ = [
     "KeptResult",
     "ListedBaseline",
     "ListedResult",
-    "PathKind",
     "Results",
     "Store",
     "baseline_content",
     "baseline_text",
     "file_name",
-    "kind_of",
     "near_names",
     "seal_of",
     "workload_of",
@@ -51,6 +47,7 @@ class Store:
 
     def __init__(self, root: Path, baselines: str) -> None:
         """Take the project's root and, relative to it, the folder of the baselines."""
+        self.root = root
         disk = Disk(root)
         self.baselines = Baselines(disk, root / baselines)
         self.results = Results(disk, root / ".perfgate" / "results")

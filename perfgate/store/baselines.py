@@ -26,12 +26,9 @@ class ListedBaseline:
     hold it."""
     path: Path
     found: Baseline | BaselineUnreadable
-
-    @property
-    def source(self) -> str | None:
-        """The file that declared the workload, from the project's root; None where that is not
-        known."""
-        return self.found.source if isinstance(self.found, Baseline) else None
+    source: str | None
+    """The file that declared the workload, from the project's root; None where that is not
+    known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +53,8 @@ class Baselines:
             workload.
         """
         path = self.path(slug, workload)
-        baseline = self._read(path, workload)
-        return None if baseline is None else self._own(path, baseline)
+        content = self._content(path)
+        return None if content is None else self.parse(content, path)
 
     def read(self, path: Path) -> Baseline:
         """Return the baseline in any file, under whatever name: one of another branch or project,
@@ -67,20 +64,10 @@ class Baselines:
             BaselineMissing: there is no such file.
             BaselineUnreadable: the file is not a whole, unchanged baseline.
         """
-        baseline = self._read(path, None)
-        if baseline is None:
+        content = self._content(path)
+        if content is None:
             raise BaselineMissing("baseline-not-there", path=self.disk.shown(path))
-        return baseline
-
-    def own(self, path: Path) -> Baseline:
-        """Return the baseline in a file that bears the name of its workload.
-
-        Raises:
-            BaselineMissing: there is no such file.
-            BaselineUnreadable: the file is not a whole, unchanged baseline, or is that of another
-            workload.
-        """
-        return self._own(path, self.read(path))
+        return opened(content, path=self.disk.shown(path), workload=None)
 
     def parse(self, content: bytes, path: Path) -> Baseline:
         """Return the baseline in what such a file once held; `path` is what messages call it, and
@@ -90,7 +77,17 @@ class Baselines:
             BaselineUnreadable: it is not a whole, unchanged baseline, or is that of another
             workload.
         """
-        return self._own(path, opened(content, path=self.disk.shown(path), workload=None))
+        name, shown = path.name.removesuffix(".json"), self.disk.shown(path)
+        workload = workload_of(name)
+        baseline = opened(content, path=shown, workload=workload)
+        if file_name(baseline.workload) != name:
+            raise BaselineUnreadable(
+                "baseline-of-another-workload",
+                path=shown,
+                workload=workload or "WORKLOAD",
+                found=baseline.workload,
+            )
+        return baseline
 
     def listed(
         self, slug: str | None = None, *, at_home: bool = False
@@ -104,15 +101,14 @@ class Baselines:
         Raises:
             BaselineUnreadable: a folder cannot be listed.
         """
-        listed: list[ListedBaseline] = []
-        for folder in self._slug_folders() if slug is None else (self.folder / file_name(slug),):
-            files = [
-                path
-                for path in self._listing(folder)
-                if path.suffix == ".json" and path.name[0] != "."
-            ]
-            listed += [self._listed(folder.name, path, at_home=at_home) for path in files]
-        return tuple(listed)
+        folders = self._listing(self.folder) if slug is None else [self.folder / file_name(slug)]
+        return tuple(
+            self._listed(path, at_home=at_home)
+            for folder in folders
+            if slug is not None or folder.is_dir()
+            for path in self._listing(folder)
+            if path.suffix == ".json"
+        )
 
     def other_machines(self, workload: str) -> tuple[str, ...]:
         """Return the slugs of the machines that have a baseline of this workload.
@@ -122,7 +118,7 @@ class Baselines:
         """
         name = f"{file_name(workload)}.json"
         return tuple(
-            folder.name for folder in self._slug_folders() if os.path.lexists(folder / name)
+            folder.name for folder in self._listing(self.folder) if os.path.lexists(folder / name)
         )
 
     def save(self, baseline: Baseline, *, replacing: Baseline | None) -> Path:
@@ -169,9 +165,9 @@ class Baselines:
 
     # Reading
 
-    def _read(self, path: Path, workload: str | None) -> Baseline | None:
+    def _content(self, path: Path) -> bytes | None:
         try:
-            raw = bytes_of(path)
+            return bytes_of(path)
         except FileNotFoundError:
             for link in (self.folder, path.parent, path):
                 if link.is_symlink() and not link.exists():
@@ -183,27 +179,14 @@ class Baselines:
             raise BaselineUnreadable(
                 "baseline-not-readable", path=self.disk.shown(path), strerror=error.strerror
             ) from error
-        return opened(raw, path=self.disk.shown(path), workload=workload)
 
-    def _own(self, path: Path, baseline: Baseline) -> Baseline:
-        """Return a baseline whose file bears the name of its workload."""
-        if file_name(baseline.workload) != path.name.removesuffix(".json"):
-            raise BaselineUnreadable(
-                "baseline-of-another-workload",
-                path=self.disk.shown(path),
-                workload=workload_of(path.stem) or "WORKLOAD",
-                found=baseline.workload,
-            )
-        return baseline
-
-    def _listed(self, slug: str, path: Path, *, at_home: bool) -> ListedBaseline:
-        name = workload_of(path.name.removesuffix(".json"))
+    def _listed(self, path: Path, *, at_home: bool) -> ListedBaseline:
         found: Baseline | BaselineUnreadable
         try:
-            read = self._read(path, name)
-            if read is None:
+            content = self._content(path)
+            if content is None:
                 raise BaselineUnreadable("baseline-vanished", path=self.disk.shown(path))
-            found = self._own(path, read)
+            found = self.parse(content, path)
             if at_home and file_name(found.machine.slug) != path.parent.name:
                 raise BaselineUnreadable(
                     "baseline-in-wrong-folder",
@@ -213,20 +196,18 @@ class Baselines:
                 )
         except BaselineUnreadable as error:
             found = error
-        if name is None:
-            name = (
-                found.workload if isinstance(found, Baseline) else path.name.removesuffix(".json")
-            )
-        return ListedBaseline(slug=slug, workload=name, path=path, found=found)
-
-    def _slug_folders(self) -> tuple[Path, ...]:
-        return tuple(
-            path for path in self._listing(self.folder) if path.is_dir() and path.name[0] != "."
-        )
+        if isinstance(found, Baseline):
+            name, source = found.workload, found.source
+        else:
+            stem = path.name.removesuffix(".json")
+            name, source = workload_of(stem) or stem, None
+        slug = path.parent.name
+        return ListedBaseline(slug=slug, workload=name, path=path, found=found, source=source)
 
     def _listing(self, folder: Path) -> list[Path]:
+        """What is in a folder, but for what is hidden."""
         try:
-            return sorted(folder.iterdir())
+            return [path for path in sorted(folder.iterdir()) if path.name[0] != "."]
         except FileNotFoundError:
             return []
         except OSError as error:

@@ -7,11 +7,9 @@ import difflib
 import errno
 import hashlib
 import re
-import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from enum import Enum, auto
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote, unquote
@@ -23,26 +21,6 @@ LONGEST_NAME: Final = 200
 """Bytes of a file name before `.json`; file systems take 255."""
 NEAR_NAMES: Final = 3
 """Ids that a misspelt one may have meant, that are told."""
-_CODES: Mapping[int, str] = {
-    errno.ENOSPC: "disk-full",
-    errno.EDQUOT: "disk-quota",
-    errno.EACCES: "disk-forbidden",
-    errno.EPERM: "disk-forbidden",
-    errno.EROFS: "disk-read-only",
-    errno.ENOTDIR: "disk-file-in-the-way",
-    errno.EEXIST: "disk-file-in-the-way",
-    errno.EISDIR: "disk-folder-in-the-way",
-}
-
-
-class PathKind(Enum):
-    """What is at a path."""
-
-    FILE = auto()
-    FOLDER = auto()
-    OTHER = auto()
-    """A pipe, a device or a socket."""
-    NOTHING = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,24 +77,7 @@ class Disk:
 
     def failed(self, path: Path, error: OSError) -> StoreFailed:
         """What to say of a path that the disk did not take."""
-        code = _CODES.get(error.errno or 0, "disk-failed")
-        return StoreFailed(code, path=self.shown(path), strerror=error.strerror)
-
-
-def kind_of(path: Path) -> PathKind:
-    """What is at a path, or where it leads to; nothing where that cannot be looked for, as of too
-    long a name."""
-    try:
-        mode = path.stat().st_mode
-    except OSError:
-        return PathKind.NOTHING
-    return (
-        PathKind.FILE
-        if stat.S_ISREG(mode)
-        else PathKind.FOLDER
-        if stat.S_ISDIR(mode)
-        else PathKind.OTHER
-    )
+        return StoreFailed("disk-failed", path=self.shown(path), strerror=error.strerror)
 
 
 def bytes_of(path: Path) -> bytes:
@@ -125,7 +86,7 @@ def bytes_of(path: Path) -> bytes:
     Raises:
         OSError: it cannot be read, or is none.
     """
-    if kind_of(path) is PathKind.OTHER:
+    if path.exists() and not (path.is_file() or path.is_dir()):
         raise OSError(errno.EINVAL, "It is no plain file", str(path))
     return path.read_bytes()
 

@@ -3,6 +3,7 @@ oldest are forgotten."""
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 import shutil
@@ -14,13 +15,13 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from perfgate.model.baseline import RESULT_FORMAT, Result
+from perfgate.model.baseline import Result
 from perfgate.model.errors import ResultMissing, ResultUnreadable
 from perfgate.model.note import note
 from perfgate.model.record import LARGEST_RESULT
 from perfgate.model.verdict import Verdict
-from perfgate.store.disk import Disk, PathKind, bytes_of, file_name, kind_of, workload_of
-from perfgate.store.sealed import NotJson, first_complaint, format_of, parsed
+from perfgate.store.disk import Disk, bytes_of, file_name, workload_of
+from perfgate.store.sealed import NotJson, first_complaint, parsed
 
 KEPT_RESULTS: Final = 20
 """Kept results per workload and machine: four for each of the five occasions that a good baseline
@@ -32,8 +33,6 @@ ABANDONED: Final = timedelta(hours=24)
 """Age from which a folder without a result is what an interrupted gate left, not one that is being
 filled."""
 RESULT_FILE: Final = "result.json"
-_CLOCKS_APART: Final = timedelta(hours=1)
-"""By how much the clocks of machines that share a folder may differ."""
 
 _RESULT_FOLDER = re.compile(r"(\d{8}T\d{6}\.\d{6})Z-[0-9a-f]{6}")
 _TIME = "%Y%m%dT%H%M%S.%f"
@@ -123,7 +122,7 @@ class Results:
             ResultMissing: there is no such file.
             ResultUnreadable: the file is not a whole result of a format that this perfgate reads.
         """
-        file = path / RESULT_FILE if kind_of(path) is PathKind.FOLDER else path
+        file = path / RESULT_FILE if path.is_dir() else path
         named = self.disk.shown(file)
         try:
             raw = bytes_of(file)
@@ -143,13 +142,7 @@ class Results:
         """
         named = self.disk.shown(path)
         try:
-            content = parsed(raw)
-            number = format_of(content)
-            if number is not None and number > RESULT_FORMAT:
-                raise ResultUnreadable(
-                    "result-newer-format", path=named, number=number, newest=RESULT_FORMAT
-                )
-            return Result.model_validate(content)
+            return Result.model_validate(parsed(raw))
         except ValidationError as error:
             why = first_complaint(error)
             raise ResultUnreadable("result-does-not-fit", path=named, why=why) from error
@@ -203,9 +196,7 @@ class Results:
             for machine in on_one or _folders(self.folder)
             for folder in _with_result(machine / file_name(workload))
         ]
-        # What was measured under a clock that ran ahead would stay the newest until that day.
-        soon = (datetime.now(UTC) + _CLOCKS_APART).strftime(_TIME)
-        return sorted(found, key=lambda folder: (folder.name <= soon, folder.name), reverse=True)
+        return sorted(found, key=lambda folder: folder.name, reverse=True)
 
 
 def _folders(folder: Path) -> tuple[Path, ...]:
@@ -229,18 +220,7 @@ def _folders(folder: Path) -> tuple[Path, ...]:
 def _with_result(folder: Path) -> list[Path]:
     """Return the folders of kept results in a workload's folder, newest first."""
     kept = [path for path in _folders(folder) if _RESULT_FOLDER.fullmatch(path.name)]
-    return [path for path in reversed(kept) if _may_hold_result(path)]
-
-
-def _may_hold_result(folder: Path) -> bool:
-    """Whether there is a result, or nobody may look, which is told when it is read."""
-    try:
-        (folder / RESULT_FILE).lstat()
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except OSError:
-        return True
-    return True
+    return [path for path in reversed(kept) if os.path.lexists(path / RESULT_FILE)]
 
 
 def _forget(newest: Path, *, now: datetime) -> None:
@@ -253,7 +233,7 @@ def _forget(newest: Path, *, now: datetime) -> None:
             _drop_captures(folder)
     for folder in _folders(newest.parent):
         made = _RESULT_FOLDER.fullmatch(folder.name)
-        if made is None or _may_hold_result(folder):
+        if made is None or os.path.lexists(folder / RESULT_FILE):
             continue
         if now - datetime.strptime(made[1], _TIME).replace(tzinfo=UTC) > ABANDONED:
             shutil.rmtree(folder, ignore_errors=True)

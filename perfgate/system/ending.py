@@ -38,16 +38,16 @@ def processes_of(mark: str, *, session: int | None = None) -> list[psutil.Proces
     With a session also those that belong to it, and their kin: nsys gives its program a session of
     its own, in which a child may have cleared its environment.
     """
-    marked = {pid for pid in psutil.pids() if mark in _marks(pid)} - {os.getpid()}
+    marked = {pid for pid in psutil.pids() if mark in marks_of(pid)} - {os.getpid()}
     return _living(marked) if session is None else _with_kin(marked, {session})
 
 
 def abandoned() -> list[psutil.Process]:
     """Find what killed gates of this user have left running, in whichever project: what was started
     by a `run_process` whose own process is gone, and its kin."""
-    inherited = _marks(os.getpid())
+    inherited = marks_of(os.getpid())
     return _with_kin(
-        {pid for pid in psutil.pids() if any(map(_is_orphaned, _marks(pid) - inherited))}
+        {pid for pid in psutil.pids() if any(map(_is_orphaned, marks_of(pid) - inherited))}
     )
 
 
@@ -128,7 +128,7 @@ def _session(pid: int) -> int | None:
     return None
 
 
-def _marks(pid: int) -> frozenset[str]:
+def marks_of(pid: int) -> frozenset[str]:
     """The marks of a process; none where its environment may not be seen."""
     name = f"{RUN_COOKIE}=".encode()
     with suppress(OSError):

@@ -139,9 +139,23 @@ class _Record:
         """Lines that did not find room at the beginning."""
 
     def take(self, lines: Sequence[str], *, are_last: bool = False) -> None:
-        """Take further lines; keep, and pass on, those that no later one can change."""
+        """Take further lines; keep, and pass on, those that no later one can change.
+
+        These are the lines before the last few, if cleaning each part by itself is cleaning the
+        whole; else the whole is looked at again when it has grown by a quarter.
+        """
         self._held += lines
-        for line in self._parted(ends=are_last or self._listening.clean is str):
+        held, cut = self._held, len(self._held) - WRAPPED_LINES
+        if are_last or self._listening.clean is str:
+            cut = len(held)
+        elif cut <= 0 or len(held) < self._enough:
+            return
+        done, rest = self._cleaned(held[:cut]), self._cleaned(held[cut:])
+        if rest and done + rest != self._cleaned(held):
+            self._enough = len(held) * 5 // 4
+            return
+        self._held, self._enough = held[cut:], 0
+        for line in done:
             self._keep(line)
             self._listening.on_line(line)
 
@@ -152,22 +166,6 @@ class _Record:
         if dropped := self._beyond - len(self._tail):
             self._log.write(f"[perfgate left out {dropped} lines here]\n".encode())
         self._log.writelines(self._tail)
-
-    def _parted(self, *, ends: bool) -> list[str]:
-        """Take off what is held the lines before the last few, and return them clean, if cleaning
-        each part by itself is cleaning the whole; else it is looked at again when it has grown by
-        a quarter. All where it ends."""
-        held, cut = self._held, len(self._held) - WRAPPED_LINES
-        if ends:
-            cut = len(held)
-        elif cut <= 0 or len(held) < self._enough:
-            return []
-        done, rest = self._cleaned(held[:cut]), self._cleaned(held[cut:])
-        if rest and done + rest != self._cleaned(held):
-            self._enough = len(held) * 5 // 4
-            return []
-        self._held, self._enough = held[cut:], 0
-        return done
 
     def _cleaned(self, lines: Sequence[str]) -> list[str]:
         return self._listening.clean("\n".join(lines)).split("\n") if lines else []

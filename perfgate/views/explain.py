@@ -117,17 +117,19 @@ def of_result(
     )
 
 
-def compared_with(kept: KeptResult, store: Store) -> Subject:
-    """What a kept result was compared with: the other commit's runs, or the baseline.
+def compared_with(kept: KeptResult, store: Store) -> tuple[Subject, Verdict | None]:
+    """What a kept result was compared with, the other commit's runs or the baseline, and what the
+    gate said of it; None where the baseline is another by now.
 
     Raises:
         BaselineMissing: nothing.
     """
     result = kept.result
+    said = None if result.verdict.stage is None else result.verdict
     if result.reference_runs:
         ab_run = result.verdict.ab_run
         label = note("side-next-to-it", commit=ab_run.commit[:12]) if ab_run else OTHER_COMMIT
-        return of_result(kept, runs=result.reference_runs, label=label)
+        return of_result(kept, runs=result.reference_runs, label=label), said
     slug, name = result.machine.slug, result.workload.id
     baseline = store.baselines.load(slug, name)
     if baseline is None:
@@ -135,14 +137,18 @@ def compared_with(kept: KeptResult, store: Store) -> Subject:
         code = "compared-baseline-gone" if was else "compared-with-nothing"
         raise BaselineMissing(code, workload=name, machine=slug)
     path = os.path.relpath(store.baselines.path(slug, name))
-    since = blessed_since(baseline, result)
     label = quoted(path)
-    if since is not None:
+    if (since := blessed_since(baseline, result)) is not None:
         label = note("side-blessed-since", path=path, at=f"{since:%Y-%m-%d %H:%M}")
-    return Subject(
-        side=Side.of_baseline(label, baseline),
-        capture=_first_capture(baseline_results(store, result, baseline)),
+    captures = (
+        typical_capture(one.folder, one.result.workload, one.result.runs)
+        for one in baseline_results(store, result, baseline)
     )
+    subject = Subject(
+        side=Side.of_baseline(label, baseline),
+        capture=next((one for one in captures if one is not None), None),
+    )
+    return subject, said if since is None else None
 
 
 def compared(a: Subject, b: Subject) -> ComparedSides:
@@ -174,20 +180,6 @@ def explained(
         classified=classify(b.side.breakdown),
         advice=advise(b.side.breakdown),
         rules=rules,
-    )
-
-
-def judged_against(kept: KeptResult, store: Store) -> Verdict | None:
-    """What the gate said of a kept result against what `compared_with` returns; None where that was
-    something else."""
-    verdict = kept.result.verdict
-    if verdict.stage is None:
-        return None
-    if kept.result.reference_runs:
-        return verdict
-    baseline = store.baselines.load(kept.result.machine.slug, kept.result.workload.id)
-    return (
-        verdict if baseline is not None and blessed_since(baseline, kept.result) is None else None
     )
 
 
@@ -234,10 +226,3 @@ def _placed(capture: Capture, tool: NsysTool) -> Placing:
         warmup=capture.warmup,
         steps=capture.steps,
     )
-
-
-def _first_capture(results: Sequence[KeptResult]) -> Capture | None:
-    for one in results:
-        if (found := typical_capture(one.folder, one.result.workload, one.result.runs)) is not None:
-            return found
-    return None

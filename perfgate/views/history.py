@@ -5,8 +5,9 @@ A file's history is that of its path: a renamed folder or workload begins a new 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+import os
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from glob import escape
 from pathlib import Path, PurePosixPath
 from statistics import median
@@ -19,20 +20,17 @@ from perfgate.model.note import Note, note, noted
 from perfgate.store import Store, file_name
 from perfgate.system import git
 
+_Left = tuple[git.FileVersion | None, Baseline | Note | None]
+"""What a commit, or the working tree, has of one file."""
+
 
 def read_history(
-    root: Path,
-    baselines: str,
-    workload: str,
-    metric: Metric,
-    *,
-    env: Mapping[str, str] | None = None,
+    store: Store, workload: str, metric: Metric, *, env: Mapping[str, str] | None = None
 ) -> History:
     """Return the baselines of a workload that led to what is checked out, and to what lies there.
 
     Args:
-        root: the project's root.
-        baselines: the folder of the baselines, relative to the root.
+        store: of the project.
         workload: its id.
         metric: what the changes are of.
         env: the environment for git; by default that of the process.
@@ -42,28 +40,22 @@ def read_history(
         RepositoryUnreadable: git cannot say.
         BaselineUnreadable: the folder of the baselines cannot be listed.
     """
-    store = Store(root, baselines)
-    pattern = PurePosixPath(escape(baselines)) / "*" / f"{escape(file_name(workload))}.json"
-    lines: dict[str, _Line] = {}
-    for left in git.file_versions(root, pattern.as_posix(), env=env):
-        line = lines.setdefault(PurePosixPath(left.path).parent.name, _Line(metric))
-        found = None if left.content is None else _parsed(store, left)
-        line.add(found, left)
-    for slug in {*lines, *store.baselines.other_machines(workload)}:
-        path = store.baselines.path(slug, workload)
-        lines.setdefault(slug, _Line(metric)).add(_own(store, path), None)
+    root, folder = store.root, os.path.relpath(store.baselines.folder, store.root)
+    pattern = PurePosixPath(escape(folder)) / "*" / f"{escape(file_name(workload))}.json"
+    left: defaultdict[str, list[_Left]] = defaultdict(list)
+    for one in git.file_versions(root, pattern.as_posix(), env=env):
+        left[PurePosixPath(one.path).parent.name].append((one, _parsed(store, one)))
+    for slug in {*left, *store.baselines.other_machines(workload)}:
+        left[slug].append((None, _here(store, slug, workload)))
     shallow = git.is_shallow(root, env=env)
-    if not lines:
-        raise _never(workload, store, shallow=shallow)
-    machines = [
-        MachineHistory(
-            slug=slug,
-            gpu=slug if line.last is None else line.last.machine.gpu_name,
-            versions=tuple(line.versions),
-        )
-        for slug, line in sorted(lines.items())
-    ]
-    return History(workload=workload, metric=metric, shallow=shallow, machines=tuple(machines))
+    if not left:
+        known = tuple(sorted({one.workload for one in store.baselines.listed()}))
+        if shallow:
+            raise BaselineMissing("history-shallow", workload=workload)
+        code = "baseline-unknown" if known else "baselines-none"
+        raise BaselineMissing(code, subject=workload, known=known)
+    machines = tuple(_machine(slug, of_it, metric) for slug, of_it in sorted(left.items()))
+    return History(workload=workload, metric=metric, shallow=shallow, machines=machines)
 
 
 def points(machine: MachineHistory, metric: Metric) -> tuple[Point, ...]:
@@ -88,80 +80,73 @@ def points(machine: MachineHistory, metric: Metric) -> tuple[Point, ...]:
     return tuple(found)
 
 
-def _parsed(store: Store, left: git.FileVersion) -> Baseline | Note:
-    assert left.content is not None
+def _parsed(store: Store, left: git.FileVersion) -> Baseline | Note | None:
+    """What a commit left: a baseline, why it cannot be read, or None."""
     try:
+        if left.content is None:
+            return None
         return store.baselines.parse(left.content, Path(left.path))
     except BaselineUnreadable as error:
         return noted(error)
 
 
-def _own(store: Store, path: Path) -> Baseline | Note | None:
-    """What lies in the working tree: a baseline, why it cannot be read, or None."""
+def _here(store: Store, slug: str, workload: str) -> Baseline | Note | None:
+    """What lies in the working tree."""
     try:
-        return store.baselines.own(path)
-    except BaselineMissing:
-        return None
+        return store.baselines.load(slug, workload)
     except BaselineUnreadable as error:
         return noted(error)
 
 
-@dataclass
-class _Line:
-    """The versions of one file, oldest first, each compared with the one before it."""
-
-    metric: Metric
-    versions: list[BlessedVersion] = field(default_factory=list)
+def _machine(slug: str, left: Sequence[_Left], metric: Metric) -> MachineHistory:
+    """The versions of one file, oldest first, each compared with the one before it that could be
+    read; what is not committed, or was calibrated, only where it is not what there was."""
+    versions: list[BlessedVersion] = []
     last: Baseline | None = None
-    """The newest that could be read."""
-
-    def add(self, found: Baseline | Note | None, left: git.FileVersion | None) -> None:
-        """Add what a commit left, or what is not committed, where it is not what there was."""
-        commit = None if left is None else left.commit
+    for commit, found in left:
         if isinstance(found, Baseline):
-            version = self._blessed(found, commit)
-            before = self.last
-            self.last = found
-            if self._ends("blessed") and before is not None and _latest(before) == _latest(found):
-                return
+            version = _blessed(found, last, commit, metric)
+            last = found
         else:
             version = BlessedVersion(
                 state="deleted" if found is None else "unreadable",
-                commit=commit,
-                at=None if left is None else left.at,
-                by="" if left is None else left.author,
-                reason="" if left is None else left.subject,
+                commit=None if commit is None else commit.commit,
+                at=None if commit is None else commit.at,
+                by="" if commit is None else commit.author,
+                reason="" if commit is None else commit.subject,
                 why=found,
             )
-            if self._ends(version.state) and left is None:
-                return
-        self.versions.append(version)
+        before = versions[-1] if versions else None
+        is_as_before = before is not None and before.state == version.state
+        if not is_as_before or (version.at is not None and version.at != versions[-1].at):
+            versions.append(version)
+    gpu = slug if last is None else last.machine.gpu_name
+    return MachineHistory(slug=slug, gpu=gpu, versions=tuple(versions))
 
-    def _ends(self, state: str) -> bool:
-        return bool(self.versions) and self.versions[-1].state == state
 
-    def _blessed(self, found: Baseline, commit: str | None) -> BlessedVersion:
-        blessing, values = _latest(found), _medians(found)
-        before = {} if self.last is None else _medians(self.last)
-        was, now = before.get(self.metric), values.get(self.metric)
-        spec, step = METRICS[self.metric], METRICS[Metric.STEP_MS]
-        anchor_ms = None if found.anchor is None else found.anchor.step_ms
-        return BlessedVersion(
-            state="blessed",
-            commit=commit,
-            at=blessing.at,
-            by=blessing.by,
-            reason=blessing.reason,
-            runs=len(found.runs),
-            values=values,
-            change=None
-            if was is None or now is None
-            else spec.change(was, now, step_ms=before.get(Metric.STEP_MS)),
-            since_anchor=None
-            if anchor_ms is None or Metric.STEP_MS not in values
-            else step.change(anchor_ms, values[Metric.STEP_MS], step_ms=anchor_ms),
-            unlike=() if self.last is None else tuple(_unlike(self.last, found)),
-        )
+def _blessed(
+    found: Baseline, last: Baseline | None, commit: git.FileVersion | None, metric: Metric
+) -> BlessedVersion:
+    blessing, values = _latest(found), _medians(found)
+    before = {} if last is None else _medians(last)
+    was, now = before.get(metric), values.get(metric)
+    step_ms, anchor = values.get(Metric.STEP_MS), found.anchor
+    return BlessedVersion(
+        state="blessed",
+        commit=None if commit is None else commit.commit,
+        at=blessing.at,
+        by=blessing.by,
+        reason=blessing.reason,
+        runs=len(found.runs),
+        values=values,
+        change=None
+        if was is None or now is None
+        else METRICS[metric].change(was, now, step_ms=before.get(Metric.STEP_MS)),
+        since_anchor=None
+        if anchor is None or step_ms is None
+        else METRICS[Metric.STEP_MS].change(anchor.step_ms, step_ms, step_ms=anchor.step_ms),
+        unlike=() if last is None else tuple(_unlike(last, found)),
+    )
 
 
 def _latest(baseline: Baseline) -> Blessing:
@@ -187,12 +172,3 @@ def _facts(baseline: Baseline) -> dict[str, str | None]:
     machine = baseline.machine
     options = {"nsys": machine.nsys, "nsys options": " ".join(machine.nsys_options)}
     return {**options, **baseline.parameters}
-
-
-def _never(workload: str, store: Store, *, shallow: bool) -> BaselineMissing:
-    if shallow:
-        return BaselineMissing("history-shallow", workload=workload)
-    known = tuple(sorted({one.workload for one in store.baselines.listed()}))
-    if known:
-        return BaselineMissing("baseline-unknown", subject=workload, known=known)
-    return BaselineMissing("baselines-none", subject=workload)

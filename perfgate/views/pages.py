@@ -5,11 +5,9 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from typing import Final
 
 from perfgate import __version__
@@ -29,6 +27,7 @@ from perfgate.model.sample import Run
 from perfgate.model.secrets import Cleaner
 from perfgate.model.settings import Settings
 from perfgate.profilers.seam import read
+from perfgate.render.records import machine_facts
 from perfgate.store import KeptResult, Store
 from perfgate.views.captures import Capture, baseline_results, blessed_since, typical_capture
 from perfgate.views.history import points, read_history
@@ -36,42 +35,22 @@ from perfgate.views.history import points, read_history
 LARGEST_DRAWN: Final = 400_000_000
 """Bytes of an export from which on no step of it is drawn: reading it takes seconds and a gigabyte.
 """
-FACTS: Final[Mapping[str, str]] = {
-    "driver": "driver",
-    "cuda": "CUDA",
-    "torch": "torch",
-    "nsys": "nsys",
-    "nvtx": "nvtx",
-    "python": "Python",
-    "cpu": "CPU",
-}
-"""What is shown of a machine where it differs, besides its GPUs and nsys's options."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Paths:
-    """Where things are kept in a project."""
-
-    root: Path
-    store: Store
-    baselines: str
-    """The folder of the baselines, relative to the root."""
-
-
-def page_of(document: GateDocument, paths: Paths, cleaner: Cleaner) -> PageData:
+def page_of(document: GateDocument, store: Store, cleaner: Cleaner) -> PageData:
     """The page of a gate: the document, and whatever of it is kept and can be read.
 
     Baselines and git's history are older than what is known of secrets, so the whole is cleaned.
     """
     data = page_data(document)
-    enriched = tuple(_enriched(shown, document, paths) for shown in data.workloads)
+    enriched = tuple(_enriched(shown, document, store) for shown in data.workloads)
     return cleaner.record(data.model_copy(update={"workloads": enriched}))
 
 
-def document_of(kept: Sequence[KeptResult], settings: Settings, paths: Paths) -> GateDocument:
+def document_of(kept: Sequence[KeptResult], settings: Settings, store: Store) -> GateDocument:
     """Kept results as the document of one gate, such as it would be if they had been measured
     together."""
-    workloads = tuple(_document_workload(one, settings, paths) for one in kept)
+    workloads = tuple(_document_workload(one, settings, store) for one in kept)
     began = min(one.result.measured_at for one in kept)
     runs = [
         run
@@ -94,9 +73,9 @@ def document_of(kept: Sequence[KeptResult], settings: Settings, paths: Paths) ->
     )
 
 
-def _document_workload(kept: KeptResult, settings: Settings, paths: Paths) -> DocumentWorkload:
+def _document_workload(kept: KeptResult, settings: Settings, store: Store) -> DocumentWorkload:
     result = kept.result
-    baseline = paths.store.baselines.path(result.machine.slug, result.workload.id)
+    baseline = store.baselines.path(result.machine.slug, result.workload.id)
     source, line = declared_at(result.workload)
     return DocumentWorkload(
         verdict=result.verdict,
@@ -105,28 +84,28 @@ def _document_workload(kept: KeptResult, settings: Settings, paths: Paths) -> Do
         reference_runs=tuple(map(DocumentRun.of, result.reference_runs)),
         interleaved_runs=tuple(map(DocumentRun.of, result.interleaved_runs)),
         environment=result.environment,
-        baseline=os.path.relpath(baseline, paths.root) if baseline.exists() else None,
-        files=os.path.relpath(kept.folder, paths.root),
+        baseline=os.path.relpath(baseline, store.root) if baseline.exists() else None,
+        files=os.path.relpath(kept.folder, store.root),
         source=source,
         line=line,
     )
 
 
-def _enriched(shown: PageWorkload, document: GateDocument, paths: Paths) -> PageWorkload:
+def _enriched(shown: PageWorkload, document: GateDocument, store: Store) -> PageWorkload:
     name, machine = shown.verdict.workload, document.machine
     update: dict[str, object] = {"commands": _commands(name, None)}
     kept: KeptResult | None = None
     if shown.files is not None:
         with suppress(PerfgateError):
-            folder = paths.root / shown.files
-            kept = KeptResult(folder=folder, result=paths.store.results.load(folder))
+            folder = store.root / shown.files
+            kept = KeptResult(folder=folder, result=store.results.load(folder))
             machine = kept.result.machine
     baseline: Baseline | None = None
     if machine is not None:
         with suppress(PerfgateError):
-            baseline = paths.store.baselines.load(machine.slug, name)
+            baseline = store.baselines.load(machine.slug, name)
     if baseline is not None and machine is not None:
-        update["history"] = _history(name, machine.slug, paths)
+        update["history"] = _history(name, machine.slug, store)
     if (
         baseline is not None
         and kept is not None
@@ -139,7 +118,7 @@ def _enriched(shown: PageWorkload, document: GateDocument, paths: Paths) -> Page
     if kept is not None:
         result = kept.result
         judged = result.interleaved_runs or result.runs
-        own = [] if baseline is None else baseline_results(paths.store, result, baseline)
+        own = [] if baseline is None else baseline_results(store, result, baseline)
         blessed = [(one, one.result.runs) for one in own]
         before = [(kept, result.reference_runs)] if result.reference_runs else blessed
         update |= {
@@ -147,25 +126,25 @@ def _enriched(shown: PageWorkload, document: GateDocument, paths: Paths) -> Page
             "other": side_of_runs("the other commit", result.reference_runs)
             if result.reference_runs
             else None,
-            "candidate_step": _step([(kept, judged)], paths),
-            "baseline_step": _step(before, paths),
+            "candidate_step": _step([(kept, judged)], store),
+            "baseline_step": _step(before, store),
             "commands": _commands(name, result.workload.nodeid),
         }
     return shown.model_copy(update=update)
 
 
-def _step(candidates: Sequence[tuple[KeptResult, Sequence[Run]]], paths: Paths) -> StepView | None:
+def _step(candidates: Sequence[tuple[KeptResult, Sequence[Run]]], store: Store) -> StepView | None:
     """A typical step of the first whose capture is still kept and can be read."""
     for kept, runs in candidates:
         capture = typical_capture(kept.folder, kept.result.workload, runs)
         if capture is None or capture.step is None or capture.export.stat().st_size > LARGEST_DRAWN:
             continue
         with suppress(PerfgateError):
-            return _drawn(capture, runs, paths)
+            return _drawn(capture, runs, store)
     return None
 
 
-def _drawn(capture: Capture, runs: Sequence[Run], paths: Paths) -> StepView:
+def _drawn(capture: Capture, runs: Sequence[Run], store: Store) -> StepView:
     assert capture.step is not None
     timeline = read(capture.export)
     shown = [
@@ -187,31 +166,22 @@ def _drawn(capture: Capture, runs: Sequence[Run], paths: Paths) -> StepView:
             step=place.index + 1,
             steps=len(place.process.steps),
         ),
-        source=os.path.relpath(capture.export, paths.root),
+        source=os.path.relpath(capture.export, store.root),
     )
 
 
 def _differences(before: Machine, now: Machine) -> tuple[SideDifference, ...]:
-    then, here = _facts(before), _facts(now)
+    then, here = dict(machine_facts(before)), dict(machine_facts(now))
     return tuple(
-        SideDifference(name=name, before=then[name], now=here[name])
-        for name in then
-        if then[name] != here[name]
+        SideDifference(name=name, before=was, now=here.get(name))
+        for name, was in then.items()
+        if was != here.get(name)
     )
 
 
-def _facts(machine: Machine) -> dict[str, str | None]:
-    return {
-        "GPUs": machine.gpu_name,
-        "GPU UUIDs": ", ".join(gpu.uuid for gpu in machine.gpus),
-        **{shown: getattr(machine, field) for field, shown in FACTS.items()},
-        "nsys options": " ".join(machine.nsys_options),
-    }
-
-
-def _history(workload: str, slug: str, paths: Paths) -> tuple[Point, ...]:
+def _history(workload: str, slug: str, store: Store) -> tuple[Point, ...]:
     with suppress(PerfgateError):
-        found = read_history(paths.root, paths.baselines, workload, Metric.STEP_MS)
+        found = read_history(store, workload, Metric.STEP_MS)
         return next((points(one, Metric.STEP_MS) for one in found.machines if one.slug == slug), ())
     return ()
 

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from perfgate.bless.repeats import clean_commits
 from perfgate.execute.context import RunContext
 from perfgate.execute.provenance import code_now
 from perfgate.explain.names import brief, identity
@@ -29,9 +28,9 @@ from perfgate.model.errors import CaptureUnreadable, StoreFailed
 from perfgate.model.note import Note, note
 from perfgate.model.workload import Workload
 from perfgate.profilers.nsys.export.ranges import kernel_symbols
+from perfgate.profilers.nsys.tool import Tool
 from perfgate.views.explain import Subject
 from perfgate.views.ncu.launch import NOT_SEEN, Probing
-from perfgate.views.ncu.tool import NcuTool
 
 MOST_KERNELS: Final = 3
 """How many are looked at unless somebody asks for more: each is a run of its own on either side."""
@@ -52,7 +51,7 @@ class Candidates:
 
 def probe(
     context: RunContext,
-    tool: NcuTool,
+    tool: Tool,
     workload: Workload,
     of: Candidates,
     *,
@@ -127,9 +126,8 @@ def commit_before(of: Candidates) -> tuple[str | None, Note | None]:
         return (None, note("commit-unsaid")) if ab_run is None else (ab_run.commit, None)
     if of.baseline is None:
         return None, note("commit-no-baseline")
-    clean = clean_commits(of.baseline)
-    commits = [one.commit.sha for one in of.baseline.occasions if one.commit is not None]
-    if known := [sha for sha in commits if sha in clean]:
+    commits = [one.commit for one in of.baseline.occasions if one.commit is not None]
+    if known := [commit.sha for commit in commits if not commit.dirty]:
         return known[-1], None
     return None, note("commit-dirty" if commits else "commit-unknown")
 

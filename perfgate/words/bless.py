@@ -11,7 +11,6 @@ _REPEATS: Final = (
     "Unchanged repeats are of the blessed code, parameters, machine and counts; the baseline is "
     "as it was"
 )
-_ANEW: Final = 'Bless what is here: perfgate bless {workload:sh} --reason "..."'
 _GO_BACK: Final = (
     "Go back to what is blessed, or calibrate by what is kept of it: perfgate calibrate --kept "
     "{workload:sh}"
@@ -34,10 +33,10 @@ TEXT: Final[Rows] = {
     "bless-inconclusive": (
         "{workload}: the kept result is INCONCLUSIVE: {reason:raw}",
         _SOUND,
-        "{next_step:raw}",
+        "Measure again: pytest --perfgate --perfgate-runs=10 {selector}",
     ),
     "bless-of-outcome": "the kept result is {outcome}: {reason:raw}",
-    "bless-metric-in-some-runs": "{metric} was measured in {having} of {runs:run|runs} ({reason})",
+    "bless-metric-in-some-runs": "{metric} was measured in {having} of {runs:run|runs}",
     "bless-stale": (
         "{workload}: {why}",
         "A baseline must be of the code beside it",
@@ -66,7 +65,6 @@ TEXT: Final[Rows] = {
         ),
     ),
     "bless-regressed": "it REGRESSED: {reason:raw}",
-    "bless-regressed-unexplained": "it REGRESSED",
     "bless-count-rose": "{metric} {reason:raw}",
     "bless-time-rose": (
         "{metric} rises by {change:%} over what is blessed now, its budget is {budget:%}"
@@ -112,15 +110,13 @@ TEXT: Final[Rows] = {
         "Measure it again: pytest --perfgate {selector}",
     ),
     "occasion-not-another": (
-        "{workload}: {why}",
+        "{workload}: what was measured at {at} is of an occasion that is in the baseline",
         (
             "Within {minutes} minutes a GPU is in one state: more runs of it say nothing of other "
             "hours"
         ),
         "Measure it at another time of day: pytest --perfgate {selector}",
     ),
-    "occasion-is-in": "the newest kept result, of {at}, is in the baseline already",
-    "occasion-is-near": "{at} is the same occasion as {near}, which is in the baseline",
     # Why a kept result is no repeat of what is blessed
     "repeat-other-parameters": "of other parameters",
     "repeat-unsound": "{outcome}",
@@ -134,9 +130,6 @@ TEXT: Final[Rows] = {
     "never-an-ab-run": "{why}: there will be no A/B run with it",
     "no-ab-run-no-commit": "It was not measured at a commit, so no gate can run it again",
     "no-ab-run-uncommitted": "It was measured with uncommitted changes, which no commit holds",
-    "no-ab-run-uncommitted-files": (
-        "It was measured with uncommitted changes ({files:list,}), which no commit holds"
-    ),
     "no-ab-run-by-settings": "The settings leave no A/B run",
     "commit-not-on-branch": (
         "Its commit is not on {branch}: after a squash or a rebase no branch will hold it",
@@ -162,13 +155,9 @@ TEXT: Final[Rows] = {
             "auto"
         ),
     ),
-    "costs-counts-only": (
-        "{runs:run|runs} over {occasions:occasion|occasions}, without step_ms: only counts can be "
-        "judged"
-    ),
     "costs-nothing": (
-        "{runs:run|runs} over {occasions:occasion|occasions}, with step times that nothing can be "
-        "compared with"
+        "{runs:run|runs} over {occasions:occasion|occasions}, without step times that something "
+        "can be compared with: only counts can be judged"
     ),
     "costs": (
         "{runs:run|runs} over {occasions:occasion|occasions}: without A/B runs a gate holds "
@@ -181,14 +170,6 @@ TEXT: Final[Rows] = {
     "repeat-unreadable": "that cannot be read",
     "of-results": "{n} {why}",
     # What to know of a calibration
-    "one-occasion": (
-        (
-            "All runs are of one occasion, so the SD between occasions is the default, which "
-            "nobody measured here"
-        ),
-        "",
-        "Run this again at other times of day: {wanted} occasions are wanted.",
-    ),
     "few-occasions": (
         "{occasions} of the {wanted} occasions wanted: run this again at other times of day, and "
         "the default weighs less in the SD between occasions"
@@ -201,42 +182,15 @@ TEXT: Final[Rows] = {
         ),
     ),
     "repeats-dropped": (
-        "{n:run|runs} dropped as {n:~an outlier|outliers} of {metric}: {far:list,}",
+        "{n:run|runs} dropped as {n:~an outlier|outliers} of {metric}",
         "Its SDs are of {runs} of the {of} runs",
     ),
-    "distance": "{distance:+%}",
-    "distance-of-step": "{distance:+%} of a step",
     "not-calibrated": "{metric} is not calibrated: it is 0 in some run, or out of all bounds",
     "results-left-out": "Kept results left out: {reasons:list,}",
-    "only-of-its-commit": (
-        "The baseline does not say which files it ran, so kept results count only where they are "
-        "of its commit and nothing was changed in it"
-    ),
-    "only-its-own-runs": (
-        (
-            "The baseline says neither which files it ran nor a commit without changes, so only "
-            "its own runs count"
-        ),
-        "",
-        "Bless it anew to calibrate it.",
-    ),
     "calibrate-nothing-gated": (
         "{workload}: the baseline holds no time with a budget of which an SD could be shown",
         "Counts are exact and need no calibration",
         "See what it holds: perfgate show {workload:sh}",
-    ),
-    "calibrate-other-parameters": (
-        "{workload}: its parameters have changed since it was blessed ({changes:list,})",
-        _REPEATS,
-        _ANEW,
-    ),
-    "calibrate-code-unknown": (
-        (
-            "{workload}: the baseline does not say which files it ran, and this is not its commit, "
-            "unchanged"
-        ),
-        _REPEATS,
-        _ANEW,
     ),
     "calibrate-code-changed": (
         "{workload}: {files:list} changed since it was blessed",
@@ -251,12 +205,7 @@ TEXT: Final[Rows] = {
     "calibrate-no-repeat": (
         "{workload}: what was measured just now is {why}, and no repeat of what is blessed",
         _REPEATS,
-        _GO_BACK,
-    ),
-    "calibrate-unsound": (
-        "{workload}: what was measured just now is {why}, and no repeat of what is blessed",
-        _REPEATS,
-        "See its verdict above for the cause, then run again.",
+        f"See its verdict above. {_GO_BACK}",
     ),
     # Merged gates
     "merge-no-gate": "{folder}: there is no {file} in it, nor below it",
@@ -271,7 +220,6 @@ TEXT: Final[Rows] = {
     "merge-not-readable": "it cannot be read ({why})",
     "merge-too-large": "it is larger than {largest}",
     "merge-other-format": "it is not of the format that this perfgate reads ({problem:quote})",
-    "merge-twin-keys": "{problem:quote}",
     "merge-of-merged": (
         "{path:quote}: it is of gates that were merged before",
         "Merged are the documents of gates themselves",
@@ -282,36 +230,34 @@ TEXT: Final[Rows] = {
         "",
         "Take both from one gate.",
     ),
-    "merge-too-many": (
-        "{path:quote}: there are more than {most} gates",
-        "",
-        "Merge fewer of them.",
-    ),
     "merge-page-left-out": "the page of the gate in {folder:quote} is left out: {why}",
     "merge-not-as-expected": (
         "{expected:gate|gates} {expected:~was|were} expected, and {found:gate|gates} found: "
         "{gates:list}"
     ),
     "merge-nothing-judged": "no workload was judged, so nothing is known",
-    "merge-gate-judged-nothing": (
-        "{gate}: {file:quote} says that it is open, and no workload was judged"
-    ),
     "merge-gate-twice": "{gate}: one gate is in {folders:list}, and a gate counts once",
     "merge-several-commits": (
         "the gates are of several commits, and a verdict is of one: {gates:list}"
     ),
     "merge-commit-unknown": "{gate}: it does not say at which commit it was measured",
-    "merge-shards-missing": "{n:~shard|shards} {shards:list} {gpu} {n:~is|are} missing",
-    "merge-shards-differ": (
-        (
-            "the {of} shards on {gpu} divided different workloads, and one may have fallen to "
-            "none: not all collected {workloads:list}"
-        ),
-        "",
+    "merge-shards-missing": (
+        "{n:~shard|shards} {shards:list} on {gpu} {n:~is|are} missing",
+        "Shards that divided the same workloads make up a gate",
         (
             "Give all shards the same options, environment and parameters, and skip by a mark what "
             "a file skips by itself."
         ),
+    ),
+    "merge-contradicts-itself": (
+        "{gate}: {file:quote} contradicts itself in whether the gate is open",
+        "",
+        "Gate this anew.",
+    ),
+    "merge-outcome-unlike": (
+        "{gate}: {file:quote} does not hold what its outcome of {workloads:list} is of",
+        "An outcome that opens a gate is of a machine, of runs and of metrics that open it",
+        "Gate this anew.",
     ),
     "merge-shard-of-what": (
         "{gate}: {file:quote} does not say which workloads the shards divided",
@@ -328,24 +274,10 @@ TEXT: Final[Rows] = {
         "Gate this shard anew.",
     ),
     "merge-judged-twice": "{workload} on {gpu}: several gates judged it ({gates:list})",
-    "merge-open-but-failed": "{gate}: it says that it is open, and that pytest ended with {status}",
-    "merge-shut-without-reason": "{gate}: it is shut, and does not say why",
-    "merge-open-but-loosened": (
-        "{file:quote} says that it is open, and that it was loosened without approval"
-    ),
-    "merge-outcome-unlike": "{workload}: {file:quote} says {outcome} where {whys:list}",
-    "merge-no-run": "no run was made",
-    "merge-no-machine": "no machine was read",
-    "merge-no-metric": "no metric was judged",
-    "merge-metric-is": "{metric} is {outcome}",
-    "merge-versions": "Measured by perfgate {versions:list}, merged by {own}",
     "merge-with-changes": "Measured with uncommitted changes: {gates:list}",
-    "merge-settings-differ": (
-        "The gates differ in their settings ({settings:list}); shown are those of {shown}"
-    ),
     "merge-part-chosen": "{gate}: {choice:quote}",
     "merge-without-page": (
-        "Without blessed runs, timelines and history on the page, for there is no {file}: "
+        "Without blessed runs, timelines and history on the page, for want of a {file}: "
         "{gates:list}"
     ),
     "demo-run-damaged": (

@@ -83,11 +83,6 @@ _CODE: Final[Rows] = {
             "again (pip install .), or let PYTHONPATH lead to this working tree."
         ),
     ),
-    "code-unreadable": (
-        "{file:quote} cannot be read ({why}), so nobody knows whether it is what was measured",
-        "",
-        "Let this user read it.",
-    ),
 }
 
 _FAILURES: Final[Rows] = {
@@ -136,11 +131,6 @@ _FAILURES: Final[Rows] = {
             "takes it so long, measure fewer steps or raise timeout_s. {see:sentences}"
         ),
     ),
-    "disk-full-in-run": (
-        "{workload}: {why}",
-        "",
-        "Free some space, and run again. {see:sentences}",
-    ),
     "window-without-steps": (
         (
             "{workload}: its capture window, {from_s:s} to {until_s:s} after its start, holds no "
@@ -181,11 +171,6 @@ _FAILURES: Final[Rows] = {
     ),
     "killed-gate-ended": "Ended what a killed gate had left running: {processes:list}",
     "killed-gate-removed": "Removed the unfinished captures of {runs:run|runs} of a killed gate",
-    "command-in-blocks": (
-        "{workload}: it is a command, so it cannot take turns with another commit step by step",
-        "Only in the loop of a decorated workload can perfgate wait between steps",
-        "Run the two one after the other, or write the loop as a function under @workload.",
-    ),
 }
 """How a run ended, and what is left of it."""
 
@@ -195,10 +180,6 @@ _WHY: Final[Rows] = {
     "process-left": (
         "its process ended with exit status 0 before the workload had returned (by os._exit, or "
         "os.exec)"
-    ),
-    "workload-not-in-process": (
-        "its process found no workload of this name (what an installed plugin's option adds to "
-        "names, as pytest-repeat's --count does, stays with the gate)"
     ),
     "failed-after-loop": "its loop came to its end, and then: {what}",
     "raised": "it raised {what:quote}",
@@ -271,18 +252,12 @@ _RUNS: Final[Rows] = {
         "whether the warm-up was long enough is not shown: that takes {fewest} measured steps or "
         "more, and {steps} were asked for"
     ),
-    "core-left": "its process left core {core}, where the A/B run had put it",
     "code-changed": "the workload's code changed meanwhile, in {paths:list}",
     "busy-before": "before it started, {why}",
 }
 """What a run that was measured shows of itself."""
 
 _CHECKOUTS: Final[Rows] = {
-    "commit-without-root": (
-        "commit {commit} has no folder {folder:quote}, where the project's root is today",
-        "",
-        "Name a younger commit in --perfgate-against, or bless one that has it.",
-    ),
     "setup-not-started": (
         "ab_setup cannot be started at commit {commit}: {why}",
         "It makes a fresh checkout of that commit ready to run",

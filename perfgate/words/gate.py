@@ -7,6 +7,7 @@ from typing import Final
 from perfgate.words.text import Rows
 
 _BLESS = 'perfgate bless {workload:sh} --reason "..."'
+_RESTORE = "Restore it (packages, data, options), or bless anew what is measured now."
 
 _EXPECTED: Final[Rows] = {
     "no-baseline": (
@@ -15,14 +16,9 @@ _EXPECTED: Final[Rows] = {
         f"If these numbers are right, make them the baseline: {_BLESS}",
     ),
     "other-gpu": (
-        "its baseline is for {gpus:list}, this machine is {here}",
+        "its baseline is for {machines:list}, this machine is {here}",
         "Their times are not comparable",
         f"Run where it was blessed, or bless one for this machine: {_BLESS}",
-    ),
-    "baseline-misplaced": (
-        "its baseline for this machine is {files:list}, where none is looked for",
-        "The folder is to be named {folder}",
-        f"Rename the folder, or bless one anew: {_BLESS}",
     ),
     "other-machine": (
         "{differences:list;}",
@@ -67,7 +63,9 @@ _ALIKE: Final[Rows] = {
         "{before:range|ranges} matched the pattern of the steps, and {now} do now: those that are "
         "used may be other work"
     ),
-    "other-processes": "steps of {now:process|processes} were found, of {then} in the baseline",
+    "other-processes": (
+        "steps of {now:process|processes} were found, of {then} in what it is compared with"
+    ),
     "processes-lost": "steps of {now:process|processes} were found, of {first} in run 1",
     "other-form": (
         "its CUDA graphs were measured in runs made {then:list}, and now in runs made {now:list}: "
@@ -77,28 +75,22 @@ _ALIKE: Final[Rows] = {
         "most of its steps launch nothing on a GPU, those it is compared with {then:count} "
         "kernels or graphs"
     ),
-    "steps-differ": (
-        "{differs}",
-        "Their times are not comparable",
-        f"Correct the pattern of the steps ({{file}}), or bless what they are now: {_BLESS}",
-    ),
-    "sides-of-other-steps": (
-        "{differs}",
-        "Their times are not comparable",
-        "Correct the pattern of the steps ({file}), so that both sides have the same.",
-    ),
     "runs-differ": (
         "{differs}",
         "Their values are not comparable",
         (
-            "Gate again: the profiler may have lost records, or a process ended early. If it is "
-            f"meant, bless it: {_BLESS}"
+            "Gate again: the profiler may have lost records, or a process ended early. If it stays "
+            "so, correct the pattern of the steps ({file}), or, if it is meant, bless it: "
+            f"{_BLESS}"
         ),
     ),
-    "candidate-launches-nothing": (
+    "sides-differ": (
         "{differs}",
         "Their values are not comparable",
-        "Gate again: the profiler may have lost records.",
+        (
+            "Gate again: the profiler may have lost records, or a process ended early. If it stays "
+            "so, correct the pattern of the steps ({file}), so that both sides have the same."
+        ),
     ),
     "run-unfit": (
         "run {run} does not count: {why:list;}",
@@ -117,16 +109,20 @@ _SIDE: Final[Rows] = {
         "",
         "Free the GPU or let it cool, and run again.",
     ),
-    "reference-invalid": "a run of the other commit does not count: {why:list;}",
-    "sides-of-other-processes": (
-        "steps of {there:process|processes} were found in the other commit, of {here} in the "
-        "candidate"
+    "reference-invalid": (
+        "a run of the other commit does not count: {why:list;}",
+        "",
+        "Remove the cause, and gate again.",
     ),
     "side-differs-from-blessed": (
-        "the baseline's commit does not do what it did when it was blessed: {differs}"
+        "the baseline's commit does not do what it did when it was blessed: {differs}",
+        "Something besides the code has changed",
+        _RESTORE,
     ),
     "side-lacks-metrics": (
-        "the baseline gates {metrics:list}, which a run of its commit did not measure here"
+        "a run of the other commit did not measure {metrics:list}, which are gated",
+        "",
+        "Gate again. Why a run lacks one, its capture says: perfgate inspect CAPTURE",
     ),
     "side-count-changed": (
         (
@@ -134,11 +130,7 @@ _SIDE: Final[Rows] = {
             "{then:of metric} and is {now:of metric}"
         ),
         "Something besides the code has changed",
-    ),
-    "side-measured-unevenly": (
-        "of the other commit's runs, some measured {metrics:list} and some did not",
-        "",
-        "Run it again. Why a run lacks one, its capture says: perfgate inspect CAPTURE",
+        _RESTORE,
     ),
     "needs-several-cores": (
         (
@@ -246,10 +238,6 @@ _NEXT_TO_VERDICT: Final[Rows] = {
         "A baseline needs {runs:run|runs}: gate with --perfgate-runs={runs}; gates of the same "
         "code are joined"
     ),
-    "runs-too-coarse": (
-        "Runs differ so much that stored runs could hold no budget of step_ms below {loss:%}: "
-        "steady the workload or its machine before it is blessed"
-    ),
     "both-sides-are-one-commit": (
         "both sides are commit {commit}: {revision} is what is checked out, without changes, so "
         "no change of the code can be found"
@@ -260,45 +248,30 @@ _NEXT_TO_VERDICT: Final[Rows] = {
     ),
 }
 _PLAN: Final[Rows] = {
-    "plan-nothing": "nothing to measure while its baseline cannot be read",
+    "plan-nothing": "nothing can be measured",
     "plan-to-show": "nothing to compare with yet: measuring {spending}",
     "plan-counts": "{spending}, for its counts",
     "plan-if-inconclusive": "if that is inconclusive: up to {spending} more",
-    "plan-cannot-pass": (
-        "{runs:run|runs} cannot pass: that takes {needed} (--perfgate-max-runs={needed})"
-    ),
     "plan-holds": "holds {losses:list}",
     "held-loss": "{metric} to {loss:loss}",
-    "plan-runs": "{number:run|runs}",
-    "plan-pairs": "{number:A/B pair|A/B pairs}",
-    "plan-blocks": "{number:A/B pair|A/B pairs} in blocks",
     "plan-time": "about {seconds:s}{at_most}",
     "plan-at-most": ", at most {seconds:s}",
 }
-_WHAT_TO_DO = (
-    "gate with the variables and options that it was blessed with, or, if it was renamed or "
-    "deleted on purpose, delete its baseline"
-)
 _CLOSING: Final[Rows] = {
     "nothing-collected": "no workload was collected, so nothing was measured",
     "expected-not-measured": "{workload}: it was expected, and not measured",
     "workload-shuts": "{workload}: {outcome}",
     "orphan": (
-        "{workload}: it has a baseline for this machine, and no such workload was collected; "
-        f"{_WHAT_TO_DO}"
+        "{workload}: it has a baseline for this machine{of_file}, and no such workload was "
+        "collected{perhaps}; gate with the variables and options that it was blessed with, or, if "
+        "it was renamed or deleted on purpose, delete its baseline"
     ),
-    "orphan-of-file": (
-        "{workload}: it has a baseline for this machine, measured from {file}, which does not "
-        f"declare it now; {_WHAT_TO_DO}; if it was moved, bless it where it is"
-    ),
-    "orphan-perhaps-skipped": (
-        "{workload}: it has a baseline for this machine, and was not collected; it may be in what "
-        "was skipped: {files:list}"
-    ),
+    "of-file": ", measured from {file}",
+    "perhaps-skipped": " (it may be in what was skipped: {files:list})",
     "gpus-lost": (
-        "{workloads:list}: blessed on {gpus:list}, and not measured on this machine, which reads "
-        "as {machine}; see what the driver shows (nvidia-smi, CUDA_VISIBLE_DEVICES), or, if this "
-        "machine is meant, pass --perfgate-machine={machine}"
+        "{workloads:list}: blessed on {machines:list}, and not measured on this machine, which "
+        "reads as {machine}; see what the driver shows (nvidia-smi, CUDA_VISIBLE_DEVICES), or, if "
+        "this machine is meant, pass --perfgate-machine={machine}"
     ),
     "not-kept": "{workload}: {failure}",
 }

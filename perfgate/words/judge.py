@@ -41,8 +41,7 @@ _TIMES: Final[Rows] = {
         "which leaves no relative change to judge"
     ),
     "times-too-far-apart": "its values lie too far apart to be compared",
-    "baseline-without-step": "the baseline has no step time to measure it against",
-    "sides-without-step": "neither side has a step time to measure it against: {why}",
+    "without-step": "the baseline has no step time to measure it against{why}",
 }
 
 _ROWS: Final[Rows] = {
@@ -57,21 +56,25 @@ _ROWS: Final[Rows] = {
 
 _PASSED: Final[Rows] = {
     "within-budget": (
-        "Within budget: {times:time metric|time metrics} and {counts:count|counts}, "
-        "{runs:run|runs} against {blessed} blessed"
+        "Within budget: {times:time metric|time metrics} and {counts:count|counts}, {made}{against}"
     ),
-    "within-budget-in-pairs": (
-        "Within budget: {times:time metric|time metrics} and {counts:count|counts}, "
-        "{runs:pair|pairs}"
-    ),
+    "against-blessed": " against {runs} blessed",
+    "number-of-runs": "{number:run|runs}",
+    "number-of-pairs": "{number:A/B pair|A/B pairs}",
+    "number-of-blocks": "{number:A/B pair|A/B pairs} in blocks",
 }
 
 _OPEN: Final[Rows] = {
-    "unsettled-by-runs": ("Not settled by {runs:run|runs}", "", "Measure more and judge again"),
-    "unsettled-by-pairs": ("Not settled by {runs:pair|pairs}", "", "Measure more and judge again"),
-    "too-few-runs": "{runs:run|runs} cannot pass, which takes {fewest}",
-    "too-few-pairs": "{runs:pair|pairs} cannot pass, which takes {fewest}",
-    "open": "{what}",
+    "unsettled": ("Not settled by {made}", "", "Measure more and judge again"),
+    "too-few": "{made} cannot pass, which takes {fewest}",
+    "open": (
+        "{what}",
+        "",
+        (
+            "More runs do not help while this lasts. Steady what makes it vary (seeds, shapes, "
+            "batch lengths); the runs' captures and logs may show it"
+        ),
+    ),
     "open-two-modes": (
         (
             "{what}; yet runs of one side lie far apart, as where a workload has two modes, or its "
@@ -84,17 +87,25 @@ _OPEN: Final[Rows] = {
         ),
     ),
     "open-slow-runs": (
-        "{what}; yet {slow} of {runs:process|processes} took longer{farthest}, {other_slow} of "
-        "{other_runs} of the other side's"
+        (
+            "{what}; yet {slow} of {runs:process|processes} took longer{farthest}, {other_slow} of "
+            "{other_runs} of the other side's"
+        ),
+        "",
+        (
+            "Find what the slow processes share: another core, a neighbour, an allocator, a cache. "
+            "If the other side has them as often, gate again"
+        ),
     ),
     "slow-up-to": " (up to {longer:short%})",
-    "open-in-runs": (
+    "open-at-budget": (
         "{what}: neither shown to be within it nor beyond it",
-        "The smallest loss that {runs:run|runs} can show here is {smallest:loss}",
-    ),
-    "open-in-pairs": (
-        "{what}: neither shown to be within it nor beyond it",
-        "The smallest loss that {runs:pair|pairs} can show here is {smallest:loss}",
+        "The smallest loss that {made} can show here is {smallest:loss}",
+        (
+            "Its runs differ by {sd:short%} (SD). Let an A/B run settle it, in blocks where it may "
+            'be (ab_run = "auto" in [tool.perfgate], and a baseline of a commit), steady the '
+            "workload, or set a wider budget for {metric}"
+        ),
     ),
     "shut-by-few-runs": "So few runs keep the gate shut, whatever the setting `inconclusive` is",
     "shut-by-size": (
@@ -104,38 +115,11 @@ _OPEN: Final[Rows] = {
 }
 
 _NEXT: Final[Rows] = {
-    "allow-runs": "Allow {runs:run|runs}: pytest --perfgate --perfgate-max-runs={runs}",
-    "allow-pairs": "Allow {pairs:pair|pairs}: pytest --perfgate --perfgate-max-runs={most}",
-    "steady-count": "Fix what makes it vary from run to run: seeds, shapes, batch lengths",
-    "see-captures": (
-        "More runs do not help while this lasts: see the runs' captures and logs for the cause"
-    ),
-    "find-slow-runs": (
-        "Find what the slow processes share: another core, a neighbour, an allocator, a cache. "
-        "If the other side has them as often, gate again"
-    ),
-    "let-pairs-settle": (
-        "Its runs differ by {sd:short%} (SD). Let an A/B run settle it "
-        '(ab_run = "auto" in [tool.perfgate], and a baseline of a commit), steady the workload, or '
-        "set a wider budget for {metric}"
-    ),
-    "take-turns": (
-        "Its runs differ by {sd:short%} (SD): let both sides take turns "
-        '(ab_run = "interleave" in [tool.perfgate]), steady the workload, or set a wider budget '
-        "for {metric}"
-    ),
-    "steady": (
-        "Its runs differ by {sd:short%} (SD): steady the workload, or set a wider budget for "
-        "{metric}"
-    ),
+    "allow": "Allow {made}: pytest --perfgate --perfgate-max-runs={most}",
 }
 
 _NOT_MEASURED: Final[Rows] = {
-    "baseline-gates-nothing": (
-        "The baseline holds no metric that is gated",
-        "",
-        f"Delete its file, gate once more and bless one that does: {_BLESS}",
-    ),
+    "gates-nothing": "it holds no metric that is gated",
     "not-all-judged": (
         "Not all that the baseline gates could be judged: {rows:list;}",
         "",
@@ -148,8 +132,7 @@ _NOT_MEASURED: Final[Rows] = {
 }
 
 _MOVED: Final[Rows] = {
-    "metrics-regressed": "Slower: {metrics:list}",
-    "metrics-improved": "Faster: {metrics:list}",
+    "metrics-moved": "{rows:list;}",
     "regressed": (
         "{what}",
         "{also}",
@@ -190,10 +173,6 @@ _ANCHOR: Final[Rows] = {
 
 _NOTES: Final[Rows] = {
     "budget-without-effect": "the budget of {metrics:list} has no effect: shown, and not gated",
-    "slow-by-chance": (
-        "{slow} of {runs:process|processes} took longer, {other_slow} of {other_runs} of the other "
-        "side's: no more than chance has it"
-    ),
     "clock-moved": "the SM clock was {then_mhz} MHz in the baseline and {now_mhz} MHz now",
     "kernels-follow": "{clock}: kernel time follows it",
 }

@@ -37,14 +37,6 @@ TEXT: Final[Rows] = {
             "[tool.perfgate].\n{failure:next}"
         ),
     ),
-    "command-not-as-blessed": (
-        (
-            "{workload} at {commit}: its command or variables there ({file}) are not those that "
-            "were blessed"
-        ),
-        "They were measured with uncommitted changes",
-        "Bless from a commit without changes, so that it can be run again.",
-    ),
     "files-not-as-blessed": (
         "{workload} at {commit}: the commit's files are not those that were blessed",
         (

@@ -14,8 +14,8 @@ ABSENT: Final[Rows] = {
     ),
     "period-is-zero": "the median period is 0 ms, of which no share is idle",
     "launches-unknown": (
-        "{count} {what} ran outside the steps, and the capture does not say which step launched "
-        "them: it holds no API call with their correlation id"
+        "{count} GPU operations ran outside the steps, and the capture does not say which step "
+        "launched them: it holds no API call with their correlation id"
     ),
     "host-memory-unknown": (
         "of {copies:copy|copies} the capture does not say which memory they used"
@@ -53,8 +53,8 @@ INVALID: Final[Rows] = {
     ),
     "clocks-disagree": (
         "of {operations} GPU operations in the steps {early} began before the call that launched "
-        "them, by {median_ms:ms} ms at the median: the GPU's clock and the CPU's disagree in this "
-        "capture; run it again, or with another nsys or driver"
+        "them: the GPU's clock and the CPU's disagree in this capture; run it again, or with "
+        "another nsys or driver"
     ),
     "work-lost": (
         "of {launched} launches in the steps the capture lacks the work of {lost}: the profiler "
@@ -75,8 +75,8 @@ INVALID: Final[Rows] = {
         "GPU"
     ),
     "operations-of-no-step": (
-        "of {held} {what} since the first step {outside} have no API call in the capture and ran "
-        "outside all steps, so that they would count nowhere: run it again"
+        "of {held} GPU operations since the first step {outside} have no API call in the capture "
+        "and ran outside all steps, so that they would count nowhere: run it again"
     ),
     "durations-lost": (
         "of {held} GPU operations {lacking} have no times in the capture, and would count as 0 ms: "
@@ -107,8 +107,8 @@ INVALID: Final[Rows] = {
         "work that belongs in the warm-up; raise warmup by at least {last}"
     ),
     "loops-at-once": (
-        "{threads} threads hold steps at the same time, each of a loop of its own: let `step` "
-        "match the name of one thread's alone"
+        "{threads} threads hold steps, each of a loop of its own: let `step` match the name of one "
+        "thread's alone"
     ),
     "steps-ambiguous": (
         "{ranges} ranges are named {name} where {steps} were declared, and which are the loop's "
@@ -130,7 +130,6 @@ OTHER_NOTES: Final[Rows] = {
     "launched-before-capture": (
         "GPU operations were launched before the capture and are of no step ({operations})"
     ),
-    "operations-without-times": "GPU operations have no times in the capture ({operations})",
     "graphs-traced-whole": (
         "CUDA graphs were traced whole: what they copy or send with NCCL is part of their kernel "
         "time, and of no other metric ({per_step:count} per step)"
@@ -146,9 +145,7 @@ OTHER_NOTES: Final[Rows] = {
     "ranges-nested": (
         "ranges that match lie inside another one that does, and are not counted ({ranges})"
     ),
-    "one-thread-measured": (
-        "{threads} threads hold steps at the same time: those of thread {thread} are measured"
-    ),
+    "one-thread-measured": ("{threads} threads hold steps: those of thread {thread} are measured"),
     "last-step-cut": (
         "the last step ends with the capture, may have been cut off by it and is not counted"
     ),

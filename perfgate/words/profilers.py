@@ -67,8 +67,7 @@ _MISSING: Final[Rows] = {
     "no-cuda-events": "no CUDA events were recorded",
     "no-gpu-operations": "{calls:CUDA call was|CUDA calls were} recorded, but no GPU operation",
     "no-cuda-calls": "GPU operations were recorded, but not the CUDA calls that started them",
-    "no-nvtx-ranges": "no NVTX ranges were recorded",
-    "only-nvtx-marks": "only NVTX marks were recorded, {marks} of them, and a mark has no length",
+    "no-nvtx-ranges": "no NVTX ranges were recorded (a mark has no length)",
     "nsys-said": "{text:quote}",
     "nsys-warned": "{lacks}; nsys warns: {warnings:list;}",
     "records-lost": "nsys lost GPU operations or calls: {warnings:list;}",
@@ -76,8 +75,6 @@ _MISSING: Final[Rows] = {
         "the capture does not say which GPU each of its {processes} processes used: before 2025, "
         "nsys has only their own numbers, which CUDA_VISIBLE_DEVICES may have changed"
     ),
-    "kernel-names-missing": "the names of {unnamed:kernel|kernels} are not in the capture",
-    "call-names-missing": "the names of {unnamed:CUDA call|CUDA calls} are not in the capture",
 }
 """What a capture lacks."""
 
@@ -117,45 +114,29 @@ _RUNS: Final[Rows] = {
         "",
         "Run again, raise timeout_s, or see where it hangs.",
     ),
-    "nsys-option-unknown": (
-        "nsys {nsys} ({program:quote}) does not know the option {said}",
+    "nsys-not-started": (
+        "nsys {nsys} ({program:quote}) did not start the workload ({said:quote})",
         "",
-        "Use another nsys: set PERFGATE_NSYS.",
-    ),
-    "nsys-window-illegal": (
-        "nsys {nsys} did not start the workload ({said:quote})",
-        "",
-        "Correct its capture window.",
-    ),
-    "nsys-tmpdir-unusable": (
-        "nsys {nsys} cannot use the folder for temporary files ({said:quote})",
-        "",
-        "Set TMPDIR to a folder that exists and can be written.",
+        "Correct its capture window, or use another nsys: set PERFGATE_NSYS.",
     ),
     "nsys-crashed": (
         "nsys {nsys} itself broke down ({said:quote})",
         "",
         "Run again; if it always does, use another nsys: set PERFGATE_NSYS.",
     ),
-    "nsys-importer-lacks": (
-        "nsys recorded the workload, but its importer lacks {libraries:list}",
-        "",
-        "Install them. On Debian and Ubuntu: apt-get install libdw1 libelf1",
-    ),
     "nsys-not-imported": (
         "nsys {nsys} recorded the workload, but could not import its recording ({said:quote})",
         "",
-        "Install nsys whole, with its host folder, or use another: set PERFGATE_NSYS.",
+        (
+            "Install nsys whole, with its host folder, and the libraries that its importer needs "
+            "(on Debian and Ubuntu: apt-get install libdw1 libelf1), or use another: set "
+            "PERFGATE_NSYS."
+        ),
     ),
     "nsys-cannot-write": (
         "nsys could not write {path:quote} ({said:quote})",
         "",
         "Make the folder writable.",
-    ),
-    "nsys-lost-recording": (
-        "nsys {nsys} recorded the workload and wrote no capture",
-        "",
-        "Run again.",
     ),
     "nsys-wrote-nothing": (
         "nsys ended with status {status} and wrote no capture",
@@ -243,13 +224,8 @@ _PROGRAMS: Final[Rows] = {
         "",
         f"Correct {{source}}, or {_GET_ONE}",
     ),
-    "program-versionless": (
-        "{name} {path:quote} (from {source}): says no version ({found:quote})",
-        "perfgate knows {oldest} and newer",
-        f"Name another, or {_GET_ONE}",
-    ),
     "program-unsupported": (
-        "{name} {path:quote} (from {source}): is version {found}",
+        "{name} {path:quote} (from {source}): is version {found:quote}",
         "perfgate knows {oldest} and newer",
         f"Name another, or {_GET_ONE}",
     ),

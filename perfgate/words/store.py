@@ -59,7 +59,7 @@ TEXT: Final[Rows] = {
         "Fetch it: git lfs pull",
     ),
     "baseline-conflict": (
-        "{path:raw}: the file holds merge-conflict markers (line {line})",
+        "{path:raw}: the file holds merge-conflict markers",
         "Two baselines cannot be merged: each is one measurement",
         (
             "Keep one of them, by --ours, --theirs or, where the markers are committed, the name "
@@ -72,35 +72,13 @@ TEXT: Final[Rows] = {
     "json-unreadable": "{problem:raw}",
     "json-nested-too-deeply": "it is nested too deeply",
     "json-no-object": "it is not a JSON object",
-    "json-no-number": "it holds {name:raw}, which is not a number",
-    "json-beyond-range": "it holds {number:raw}, which is beyond a number's range",
     "json-key-twice": "it holds the key {key:raw} twice",
-    "baseline-no-json-object": (
-        "{path:raw}: the file is no baseline of perfgate",
-        "A baseline is a JSON object with a format number",
-        _RESTORE,
-    ),
-    "baseline-unknown-format": (
-        "{path:raw}: the baseline has format {number}",
-        "This perfgate reads formats 1 to {newest}",
-        _RESTORE,
-    ),
-    "baseline-newer-format": (
+    "baseline-other-format": (
         "{path:raw}: the baseline has format {number}",
         "This perfgate reads formats 1 to {newest}",
         _UPGRADE + _ANEW,
     ),
-    "baseline-unknown-keys": (
-        "{path:raw}: the baseline holds what this perfgate does not know: {keys:raw}",
-        "",
-        _RESTORE,
-    ),
     "baseline-does-not-fit": ("{path:raw}: the baseline does not fit: {why:raw}", "", _RESTORE),
-    "baseline-without-seal": (
-        "{path:raw}: the baseline has no seal",
-        "Its seal must match its content: a baseline is measured and blessed, never edited",
-        _RESTORE,
-    ),
     "baseline-edited": (
         "{path:raw}: the baseline was changed after it was blessed",
         "Its seal must match its content: a baseline is measured and blessed, never edited",
@@ -109,13 +87,12 @@ TEXT: Final[Rows] = {
     "result-not-there": ("{path:raw}: there is no such file", "", _MEASURE),
     "result-vanished": ("{path:raw}: the file was listed and is gone", "", _MEASURE),
     "result-not-readable": ("{path:raw}: it cannot be read ({strerror})", "", _MEASURE),
-    "result-newer-format": (
-        "{path:raw}: the kept result has format {number}",
-        "This perfgate reads formats 1 to {newest}",
-        "Upgrade perfgate, or measure again with this one: pytest --perfgate",
-    ),
     "result-broken": ("{path:raw}: the kept result is broken: {why:raw}", "", _MEASURE),
-    "result-does-not-fit": ("{path:raw}: the kept result does not fit: {why:raw}", "", _MEASURE),
+    "result-does-not-fit": (
+        "{path:raw}: the kept result does not fit: {why:raw}",
+        "",
+        "Measure again with this perfgate: pytest --perfgate",
+    ),
     "results-not-listed": (
         "{path:raw}: what is kept there cannot be listed ({strerror})",
         "",
@@ -136,39 +113,12 @@ TEXT: Final[Rows] = {
         "It is read up to {largest:count} bytes",
         "Measure fewer steps, processes or ranges.",
     ),
-    "disk-full": (
-        "{path:raw}: the disk is full",
-        _UNCHANGED,
-        "Free some space (old captures lie under .perfgate/results), then run again.",
-    ),
-    "disk-quota": (
-        "{path:raw}: the disk quota is used up",
-        _UNCHANGED,
-        "Free some space (old captures lie under .perfgate/results), then run again.",
-    ),
-    "disk-forbidden": (
-        "{path:raw}: this user may not write there",
-        _UNCHANGED,
-        "Make the folder writable for this user, then run again.",
-    ),
-    "disk-read-only": (
-        "{path:raw}: the file system is read-only",
-        _UNCHANGED,
-        "Run where the project can be written to.",
-    ),
-    "disk-file-in-the-way": (
-        "{path:raw}: a file stands where a folder must be",
-        _UNCHANGED,
-        "Move it away, then run again.",
-    ),
-    "disk-folder-in-the-way": (
-        "{path:raw}: a folder stands where the file must be",
-        _UNCHANGED,
-        "Move it away, then run again.",
-    ),
     "disk-failed": (
         "{path:raw}: it could not be written ({strerror})",
         _UNCHANGED,
-        "See to it, then run again.",
+        (
+            "Free some space (old captures lie under .perfgate/results), or make it writable for "
+            "this user; then run again."
+        ),
     ),
 }

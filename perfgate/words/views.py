@@ -78,11 +78,6 @@ _KERNELS: Final[Rows] = {
         "",
         "See {log:quote}.",
     ),
-    "ncu-another-kernel": (
-        "{kernel}: ncu has looked at another kernel, {found}",
-        "It was asked for {asked}",
-        "See {log:quote}.",
-    ),
     "ncu-trouble": (_NO_FIGURES, "", "See {log:quote}."),
     "ncu-no-permission": (
         _NO_FIGURES,

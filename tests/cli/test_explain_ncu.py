@@ -268,14 +268,6 @@ def test_a_launch_that_does_not_come_is_no_figure(bed: Bed) -> None:
     ]
 
 
-def test_figures_of_another_kernel_are_not_taken(bed: Bed) -> None:
-    bed.ncu('kernel = "_Zother"')
-    seen = bed.explain()
-    assert seen.status == 42
-    assert "_Zother" in seen.err
-    assert GEMM_SYMBOL in seen.err
-
-
 def test_a_kernel_of_torch_compile_is_found_whatever_its_number(
     here: Project, capture: Path, tmp_path: Path
 ) -> None:

@@ -96,8 +96,9 @@ def test_copies_that_no_call_links_to_a_step_are_not_counted_as_none(
     measured: ProcessSample,
 ) -> None:
     assert measured.values[Metric.KERNEL_MS] == pytest.approx(0.344276533, rel=1e-8)
-    assert measured.absent[Metric.H2D_COPIES] == measured.absent[Metric.H2D_MS]
-    assert measured.absent[Metric.H2D_MS] == note("launches-unknown", count=28, what="copies")
+    assert measured.notes[0] == note(
+        "operations-of-no-step", Severity.INVALID, held=270, outside=28
+    )
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ def read(recorded: Path, version: str) -> Reports:
     folder = recorded / f"mlp-{version}"
     names = OLD_NAMES if version < "2023" else {name: name.value for name in ReportName}
     texts = {name: (folder / f"{names[name]}.csv").read_bytes().decode() for name in ReportName}
-    return read_reports(texts, skipped={}, source=version)
+    return read_reports(texts, source=version)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -89,7 +89,7 @@ def test_names_that_csv_cannot_hold_come_out_right(
     recorded: Path, version: str, unnamed: str
 ) -> None:
     text = (recorded / "names" / f"nvtx_sum_{version}.csv").read_bytes().decode()
-    rows = read_reports({ReportName.NVTX_SUM: text}, skipped={}, source=version).nvtx_sum
+    rows = read_reports({ReportName.NVTX_SUM: text}, source=version).nvtx_sum
     assert [row.range for row in rows] == [
         *(
             "step",

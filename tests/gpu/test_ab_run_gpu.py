@@ -171,7 +171,6 @@ def check_interleaved(launching: Path, made: Gate) -> None:
         == 1 + made.verdict["ab_run"]["pairs"]
     )
     assert "in-blocks" in made.codes
-    assert "core-left" not in made.codes
     assert git(launching, "worktree", "list").count("\n") == 0
 
 

@@ -15,7 +15,7 @@ import pytest
 from support.gpu import PERFGATE, bless, gate, needs_a_gate, run
 
 from perfgate.model.errors import PerfgateError
-from perfgate.views.ncu.tool import find_ncu
+from perfgate.views.ncu.command import find_ncu
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(1200)]
 

@@ -247,17 +247,6 @@ def test_options_of_the_project_in_addopts_are_those_of_each_commit(runs: Runs) 
 
 
 @flat
-def test_plugins_and_ini_values_in_addopts_are_those_of_each_commit(runs: Runs) -> None:
-    files = {f"{name}/word.py": f'HAS = "{name}"\n' for name in ("then", "now")}
-    files["more.py"] = 'import word\nword.HAS += "!"\n'
-    loop = LOOP.replace("from proj import core", "import word").replace("core.WORD", "word.HAS")
-    for addopts in ("-o pythonpath=then -p more", "-qo pythonpath=now"):
-        said = f'[tool.pytest.ini_options]\naddopts = "{addopts}"\n'
-        runs.commit({**files, "workloads/loops.py": loop, "pyproject.toml": said})
-    assert runs.searching(runs.root).both() == ("now", "then!")
-
-
-@flat
 @pytest.mark.parametrize(
     ("files", "workload", "why"),
     [
@@ -306,33 +295,6 @@ def test_a_command_without_an_import_log_is_unproven(runs: Runs, words: tuple[st
     runs.commit({"train.py": ALONE})
     error = runs.refused(command(*words), "HEAD")
     assert (type(error), error.code) == (CodeUnproven, "no-import-log")
-
-
-@flat
-def test_another_process_than_the_measured_one_proves_nothing(runs: Runs) -> None:
-    here = f'python prepare.py\nexec python {{}} "{runs.root}/train.py"\n'
-    files = {"train.py": ALONE, "prepare.py": "import proj.core\n", "run.sh": here.format("-E")}
-    runs.commit(files)
-    error = runs.refused(command("sh", "run.sh"), "HEAD")
-    assert error.code == "no-import-log-of-steps"
-
-
-SPAWNS = """\
-import multiprocessing
-def main():
-    import body
-if __name__ == "__main__":
-    process = multiprocessing.get_context("spawn").Process(target=main)
-    process.start()
-    process.join()
-"""
-
-
-@flat
-def test_a_child_that_takes_the_steps_leaves_a_log_of_its_own(runs: Runs) -> None:
-    runs.commit({"train.py": SPAWNS, "body.py": SCRIPT})
-    said, of_then = runs.at("HEAD", COMMAND)
-    assert (said, len(of_then.run.processes)) == ("new", 1)
 
 
 @flat
@@ -432,88 +394,12 @@ def test_the_candidate_is_what_is_in_the_project_or_is_not_measured(
     assert error.fields["file"] == "src/proj/core.py"
 
 
-@src
-def test_a_process_that_a_decorated_workload_starts_is_held_to_the_project_too(
-    nsys_tool: NsysTool, repository: Repository, tmp_path: Path
-) -> None:
-    site = tmp_path / "site-packages"
-    loop = LOOP.replace(
-        "from proj import core\n",
-        "import subprocess, sys\n"
-        "subprocess.run([sys.executable, '-c', 'import proj.core'], check=True)\n",
-    )
-    repository.write({"workloads/loops.py": loop.replace("core.WORD", "1")})
-    install_copy(repository, site, "HEAD:src/proj")
-    runs = runs_in(repository, nsys_tool, site)
-    runs.here()
-    repository.write({"src/proj/core.py": OLD})
-    runs.stale()
-
-
-@src
-@both_forms
-def test_a_fresh_copy_of_the_project_is_measured_as_what_its_commits_checkout_is(
-    nsys_tool: NsysTool, repository: Repository, tmp_path: Path, workload: Workload
-) -> None:
-    site = tmp_path / "site-packages"
-    install_copy(repository, site, "HEAD:src/proj")
-    runs = runs_in(repository, nsys_tool, site)
-    said, now = runs.here(workload)
-    assert (said, now.run.invalid) == ("new", ())
-    assert not (runs.folder_of(now) / "imports").exists()
-    assert runs.at("HEAD", workload)[1].code == now.code
-    assert "src/proj/core.py" in now.code
-
-
-@flat
-def test_a_script_that_a_decorated_workload_executes_is_its_code(runs: Runs) -> None:
-    loop = LOOP.replace(
-        "from proj import core\n", "import runpy\nWORD = runpy.run_path('say.py')['WORD']\n"
-    )
-    runs.commit({"workloads/loops.py": loop.replace("core.WORD", "WORD"), "say.py": OLD})
-    runs.commit({"say.py": NEW})
-    said, of_now = runs.here()
-    assert (said, list(of_now.code)) == ("new", ["say.py", "workloads/loops.py"])
-    assert runs.at("HEAD")[1].code == of_now.code
-    _, of_then = runs.at("HEAD~1")
-    assert of_then.code["say.py"] != of_now.code["say.py"]
-
-
-def test_an_editable_installation_of_another_clone_is_not_the_commits_code(
-    nsys_tool: NsysTool, tmp_path: Path
-) -> None:
-    """Both sides load the clone's, and the candidate's is equal to it."""
-    repository, core = project(tmp_path, "python/proj"), "python/proj/core.py"
-    repository.git("clone", "--quiet", str(repository.top), str(tmp_path / "clone"))
-    runs = runs_in(repository, nsys_tool, tmp_path / "clone" / "python")
-    assert runs.here()[1].code[core]
-    assert runs.at("HEAD")[0] == "new"
-    error = runs.refused()
-    assert error.fields["paths"] == (str(tmp_path / "clone" / core),)
-
-
 BY_PATH = """\
 import importlib.util
 spec = importlib.util.spec_from_file_location("core", {path!r})
 core = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(core)
 """
-
-
-@flat
-@both_forms
-def test_code_that_is_executed_by_its_path_in_the_project_is_found_out(
-    runs: Runs, workload: Workload
-) -> None:
-    by_path = BY_PATH.format(path=str(runs.root / "proj" / "core.py"))
-    runs.commit(
-        {
-            name: text.replace("from proj import core\n", by_path)
-            for name, text in (("train.py", SCRIPT), ("workloads/loops.py", LOOP))
-        }
-    )
-    error = runs.refused(workload, "HEAD")
-    assert error.fields["paths"] == (str(runs.root / "proj" / "core.py"),)
 
 
 @flat
@@ -527,33 +413,6 @@ def test_a_variable_that_a_command_declares_leads_into_the_checkout(runs: Runs) 
     assert runs.both(workload) == ("new", "old")
 
 
-@flat
-@pytest.mark.parametrize("form", ["--word={}", "--word {}"])
-def test_a_path_in_an_option_of_the_projects_own_leads_into_the_checkout(
-    runs: Runs, form: str
-) -> None:
-    conftest = 'def pytest_addoption(parser):\n    parser.addoption("--word")\n'
-    loop = LOOP.replace("(steps)", "(steps, request)").replace(
-        "core.WORD", 'open(request.config.getoption("word")).read()'
-    )
-    runs.commit({"conftest.py": conftest, "workloads/loops.py": loop, "word.txt": "old"})
-    runs.commit({"word.txt": "new"})
-    words = form.format(runs.root / "word.txt").split()
-    assert runs.given(*words).both() == ("new", "old")
-
-
-@both_forms
-def test_vendored_code_in_a_folder_named_as_that_of_installed_packages_is_of_its_commit(
-    nsys_tool: NsysTool, tmp_path: Path, workload: Workload
-) -> None:
-    vendored = "vendor/site-packages"
-    repository = project(tmp_path, f"{vendored}/proj")
-    runs = runs_in(repository, nsys_tool, repository.root / vendored)
-    said, of_now = runs.here(workload)
-    assert (said, f"{vendored}/proj/core.py" in of_now.code) == ("new", True)
-    assert runs.at("HEAD~1", workload)[0] == "old"
-
-
 def test_without_git_the_code_of_a_command_is_what_its_processes_loaded(
     nsys_tool: NsysTool, tmp_path: Path
 ) -> None:
@@ -565,21 +424,6 @@ def test_without_git_the_code_of_a_command_is_what_its_processes_loaded(
     runs = runs_in(repository, nsys_tool, GIT_CEILING_DIRECTORIES=str(tmp_path))
     _, of_now = runs.here(command("sh", "run.sh"))
     assert list(of_now.code) == ["proj/__init__.py", "proj/core.py", "run.sh", "train.py"]
-
-
-def test_a_repository_with_a_perfgate_of_its_own_runs_under_the_one_of_the_gate(
-    nsys_tool: NsysTool, tmp_path: Path
-) -> None:
-    repository = Repository(tmp_path / "project")
-    package = {
-        "perfgate/__init__.py": "raise SystemExit('another perfgate')\n",
-        "perfgate/plugin.py": "",
-    }
-    repository.commit({**PROJECT, **package, "proj/__init__.py": "", "proj/core.py": OLD})
-    runs = runs_in(repository, nsys_tool)
-    said, of_then = runs.at("HEAD")
-    assert said == "old"
-    assert sorted(of_then.code) == ["proj/__init__.py", "proj/core.py", "workloads/loops.py"]
 
 
 def test_a_monorepo_is_run_in_its_own_folder_with_its_neighbours_of_that_commit(
@@ -599,12 +443,3 @@ def test_a_monorepo_is_run_in_its_own_folder_with_its_neighbours_of_that_commit(
         (runs.here(), "new", NEW),
     ):
         assert (said, run.code[library]) == (word, hashlib.sha256(text.encode()).hexdigest())
-
-
-@flat
-def test_absolute_paths_of_a_command_lead_into_the_checkout(runs: Runs) -> None:
-    script = runs.root / "train.py"
-    workload = command("python", str(script), f"--config={script}")
-    said, of_then = runs.at("HEAD~1", workload)
-    assert said == "old"
-    assert of_then.code["train.py"]

@@ -21,7 +21,7 @@ from support.runs import PERFGATE, context_of, function
 
 from perfgate.execute import ahead
 from perfgate.execute.ahead import Batch, RunFailed, Wanted, in_blocks
-from perfgate.execute.run import Ran
+from perfgate.execute.failures import RunEnd
 from perfgate.model.errors import WorkloadFailed, WorkloadTimedOut
 from perfgate.model.note import Note, note
 from perfgate.model.sample import Form
@@ -95,17 +95,6 @@ def test_runs_start_together_and_measure_one_after_another(
     assert not list(root.glob("run-*/*/nsys")) + list(root.glob("run-*/*/gate"))
 
 
-def test_a_run_chooses_its_number_of_steps_where_none_is_declared(
-    nsys_tool: NsysTool, tmp_path: Path
-) -> None:
-    slept = LOOP.replace("steps=5, warmup=2", 'steps="auto", warmup=10').replace("0.02", "0.05")
-    asked = wanted(nsys_tool, tmp_path / "project", slept, runs=1, steps=None, warmup=10)
-    (made,) = list(Batch(asked, Form.EARLY))
-    (process,) = made.run.processes
-    assert 30 <= process.steps <= 40  # two seconds of 50 ms and what a busy machine adds
-    assert not made.run.invalid
-
-
 def test_what_follows_the_last_run_is_none_of_its_time(nsys_tool: NsysTool, tmp_path: Path) -> None:
     root = tmp_path / "project"
 
@@ -124,9 +113,9 @@ def test_what_is_started_ends_where_the_gate_is_interrupted_meanwhile(
     nsys_tool: NsysTool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root, started = tmp_path / "project", list[object]()
-    submit: Callable[..., Future[Ran]] = ThreadPoolExecutor.submit
+    submit: Callable[..., Future[RunEnd]] = ThreadPoolExecutor.submit
 
-    def interrupted(pool: ThreadPoolExecutor, *what: object, **more: object) -> Future[Ran]:
+    def interrupted(pool: ThreadPoolExecutor, *what: object, **more: object) -> Future[RunEnd]:
         if started:
             raise KeyboardInterrupt
         started.append(what)
@@ -198,8 +187,6 @@ def test_what_a_workload_does_after_its_window_is_not_measured(
     assert (process.steps, process.step_ranges) in [(5, None), (5, 5)]
     assert process.window_ms < 400
     assert made.run.invalid == ()
-    rows = [row for one in made.reports for row in one.nvtx_sum if row.range.strip(":") == "step"]
-    assert [row.count for row in rows] == [5]
 
 
 def test_one_that_dies_while_it_is_held_ends_the_others(
@@ -306,16 +293,6 @@ def test_time_before_anybody_asks_for_them_does_not_count(
     assert all(one.run.wall_s < 15 for one in made)
 
 
-def test_what_was_started_and_nobody_asks_for_is_ended(nsys_tool: NsysTool, tmp_path: Path) -> None:
-    root = tmp_path / "project"
-    batch = Batch(wanted(nsys_tool, root, LOOP, runs=2), Form.LATE)
-    while len(processes_in(root)) < 2:
-        time.sleep(0.1)
-    batch.close()
-    assert not processes_in(root)
-    assert not list(root.glob("run-*/nsys"))
-
-
 def test_whoever_wants_no_more_of_them_ends_the_rest(nsys_tool: NsysTool, tmp_path: Path) -> None:
     root = tmp_path / "project"
     made = Batch(wanted(nsys_tool, root, LOOP, runs=3), Form.LATE)
@@ -380,23 +357,6 @@ def test_runs_that_want_the_same_port_are_made_one_by_one_and_that_is_said(
     kept = project.store.results.latest("loop")
     assert kept is not None
     assert len(kept.result.runs) >= 3
-
-
-@pytest.mark.parametrize("ahead", ["setting", "declared"])
-def test_one_at_a_time_where_that_is_wanted(
-    project: Project, real_nsys: Sequence[str], ahead: str
-) -> None:
-    if ahead == "setting":
-        project.write("pyproject.toml", "[tool.perfgate]\nahead = 1\n")
-    text = LOOP if ahead == "setting" else LOOP.replace("warmup=2", "warmup=2, ahead=1")
-    project.workload(text)
-    assert project.gate("--perfgate-new=allow", "--perfgate-runs=2").status == 0
-    times = times_of(project.root)
-    for before, after in pairwise(times):
-        assert before["left"] < after["imported"]
-    kept = project.store.results.latest("loop")
-    assert kept is not None
-    assert {run.form for run in kept.result.runs} == {Form.ALONE}
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])

@@ -78,7 +78,7 @@ def shard(index: int, of: int, *workloads: str, skipped: Sequence[str] = ()) -> 
 def found(document: GateDocument, *, folder: str = "", page: PageData | None = None) -> Found:
     """Build a gate as it is found in a folder."""
     folder = folder or f"gates/{document.label}"
-    return Found(folder=folder, name=document.label or folder, document=document, page=page)
+    return Found(folder=folder, document=document, page=page)
 
 
 def rich(document: GateDocument) -> PageData:

@@ -14,7 +14,7 @@ from perfgate.model.machine import Conditions, GpuCondition, Machine
 from perfgate.model.metric import Metric
 from perfgate.model.sample import ProcessSample, Run
 from perfgate.model.settings import Policy
-from perfgate.model.verdict import Stage, Verdict
+from perfgate.model.verdict import Verdict
 
 MOMENT = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -90,7 +90,6 @@ def judged(
     stored: Baseline | None = None,
     alone: Sequence[Run] = (),
     alone_there: Sequence[Run] = (),
-    can_pair: frozenset[Stage] = frozenset(),
 ) -> Verdict:
     """Judge runs, at most so many a side, by a plan: against `other`, or paired with its runs."""
     is_ab_run = plan.is_ab_run
@@ -108,7 +107,6 @@ def judged(
         alone=alone if is_ab_run else runs,
         alone_there=alone_there,
         pairs=tuple(zip(stored_runs, runs, strict=False)) if is_ab_run else (),
-        can_pair=can_pair,
         spent=len(alone),
     )
     return judge(evidence, held, plan.stage)

@@ -12,7 +12,7 @@ from support import records
 
 from perfgate.model.comparison import Side
 from perfgate.model.diagnosis import Advice, Attribution, Axis, Bound, Classified, Part, Topic
-from perfgate.model.document import RunSummary
+from perfgate.model.document import DocumentRun
 from perfgate.model.history import Point
 from perfgate.model.metric import METRICS, Metric
 from perfgate.model.note import note, quoted
@@ -188,10 +188,10 @@ def history(points: int = 6) -> tuple[Point, ...]:
     )
 
 
-def made_runs(number: int = 3) -> tuple[RunSummary, ...]:
+def made_runs(number: int = 3) -> tuple[DocumentRun, ...]:
     """Build what is known of runs besides their values."""
     return tuple(
-        RunSummary(
+        DocumentRun(
             started_at=records.NOON + timedelta(seconds=10 * n),
             wall_s=7.5,
             sm_clock_mhz=1980,

@@ -11,7 +11,7 @@ from support import records
 from perfgate.execute.lab import Asked, Pair
 from perfgate.gate.check import check
 from perfgate.gate.expect import Expectation
-from perfgate.gate.underway import Affords, Checked
+from perfgate.gate.underway import Affords, Checked, Underway
 from perfgate.model.baseline import Baseline
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
@@ -243,7 +243,7 @@ def gated(
         by_form={form: one for form, one in by_form.items() if one is not None},
         machine=expected.machine,
     )
-    return check(expected, lab, policy or Policy(), against=against, affords=affords)
+    return check(Underway(expected, lab, policy or Policy(), against=against, affords=affords))
 
 
 Came = tuple[Outcome, Stage | None, int, int]

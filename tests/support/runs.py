@@ -116,7 +116,6 @@ def ended(
     """What came of a run, one that did well by default."""
     return ProfileOutcome(
         nsys_hung=nsys_hung,
-        disk_was_full=disk_was_full,
         captures=captures,
         exit_status=exit_status,
         signal=signal,
@@ -129,11 +128,9 @@ def ended(
     )
 
 
-def worker_report(
-    ending: Ending, why: Note | None = None, exit_status: int | None = None, *, turns: int = 0
-) -> WorkerReport:
+def worker_report(ending: Ending, why: Note | None = None, *, turns: int = 0) -> WorkerReport:
     """What a worker reports of its end."""
-    return WorkerReport(ending=ending, why=why, exit_status=exit_status, turns=turns, pid=7)
+    return WorkerReport(ending=ending, why=why, turns=turns, pid=7)
 
 
 class ReferenceFailed(Exception):

@@ -131,8 +131,6 @@ def build(
 
     return Timeline(
         source="drawn.sqlite",
-        nsys_version=None,
-        schema_version=None,
         processes=tuple(pids),
         kernels=Kernels(
             **spans(kernels), **names(kernels), **_columns(kernels, {"graph_node": np.int64})

@@ -31,7 +31,6 @@ MAY_START_PROCESSES = {
     "profilers/nsys/test_answers.py": "runs a stand-in for nsys",
     "profilers/nsys/test_profile.py": "runs a stand-in for nsys",
     "profilers/nsys/test_tool.py": "asks a stand-in for nsys its version",
-    "execute/test_pair.py": "asks git where the project lies",
     "test_doctor.py": "compiles and runs a trial workload",
     "views/test_pages.py": "asks git for the history of baselines",
     "views/test_history.py": "asks git",
@@ -42,7 +41,7 @@ MAY_START_PROCESSES = {
     "store/test_baselines.py": "writers in other processes",
     "store/test_disk.py": "a writer in another process, of small files",
     "execute/test_script_hold.py": "holds a real interpreter",
-    "execute/worker/test_busy.py": "children that compute",
+    "execute/worker/test_needs.py": "children that compute",
     "execute/worker/test_pinning.py": "children and their children are pinned",
     "execute/worker/test_handover.py": "a side of an A/B run is killed, and leaves a child behind",
 }

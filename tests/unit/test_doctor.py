@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
@@ -23,7 +22,6 @@ from perfgate.model.machine import Gpu
 from perfgate.model.note import note
 from perfgate.model.settings import Settings
 from perfgate.model.timeline import Timeline
-from perfgate.profilers.nsys import output as nsys_output
 from perfgate.profilers.nsys.tool import NsysTool, NsysVersion
 from perfgate.profilers.seam import Captured, ProfileOutcome, ProfileSpec
 
@@ -164,31 +162,6 @@ def test_an_interrupted_trial_leaves_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         doctor.check_trial(TOOL, place(tmp_path), gpu_expected=False, capture=interrupted)
     assert not any(tmp_path.iterdir())
-
-
-@pytest.mark.skipif(
-    shutil.which("ldd") is None or shutil.which("cc") is None, reason="needs ldd and a C compiler"
-)
-def test_an_importer_that_lacks_a_library_is_named(tmp_path: Path) -> None:
-    program = tmp_path / "host-linux-x64" / "QdstrmImporter"
-    library = tmp_path / "libperfgate-absent.so.1"
-    for folder in (program.parent, tmp_path / "target-linux-x64"):
-        folder.mkdir()
-    (tmp_path / "empty.c").write_text("int f(void) { return 0; }\n")
-    (tmp_path / "main.c").write_text("int f(void);\nint main(void) { return f(); }\n")
-    shared = [
-        "cc",
-        "-shared",
-        f"-Wl,-soname,{library.name}",
-        "-o",
-        str(library),
-        str(tmp_path / "empty.c"),
-    ]
-    subprocess.run(shared, check=True)
-    subprocess.run(["cc", "-o", str(program), str(tmp_path / "main.c"), str(library)], check=True)
-    library.unlink()
-    nsys = tmp_path / "target-linux-x64" / "nsys"
-    assert nsys_output.missing_libraries(nsys) == {"libperfgate-absent.so.1"}
 
 
 # torch: a stand-in module on PYTHONPATH says what the real one would.

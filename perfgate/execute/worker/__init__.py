@@ -9,7 +9,7 @@ steps.py      the loop, turn by turn               reporting.py how it ended
 marking.py    what draws its ranges                endings.py  what may end it early
 capturing.py  what opens and closes a capture
 handover.py   in blocks, with another process        pinning.py  on one core, and near it
-busy.py       how many cores it keeps busy         needs.py     what it took of the machine
+needs.py      what it took of the machine
 ```
 """
 

@@ -15,7 +15,6 @@ from perfgate.execute.worker.endings import Unmarked
 class Marker:
     """Opens and closes NVTX ranges on the calling thread."""
 
-    name: str
     push: Callable[[str], object]
     pop: Callable[[], object]
 
@@ -31,12 +30,12 @@ def choose_marker(*, torch: ModuleType | None, nvtx: ModuleType | None, profiled
     """
     if torch is not None and torch.cuda.is_available():
         by_torch = torch.cuda.nvtx  # every nsys hears it
-        return Marker("torch.cuda.nvtx", by_torch.range_push, by_torch.range_pop)
+        return Marker(by_torch.range_push, by_torch.range_pop)
     if nvtx is None:
         raise Unmarked("no-nvtx")
     if profiled and type(nvtx.get_domain(None)).__name__ == "DummyDomain":
         raise Unmarked("nvtx-unheard", version=nvtx_version())
-    return Marker("nvtx", nvtx.push_range, nvtx.pop_range)
+    return Marker(nvtx.push_range, nvtx.pop_range)
 
 
 def nvtx_version() -> str | None:

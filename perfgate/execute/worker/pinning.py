@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from perfgate.execute.worker.busy import family
 from perfgate.execute.worker.endings import NotPinned
+from perfgate.execute.worker.needs import family
 
 MEMORY_NODES: Final = Path("/sys/devices/system/node")
 _SWEEPS: Final = 3
@@ -28,7 +28,7 @@ class Pinned:
     """
 
     def __init__(self, core: int) -> None:
-        self.core = core
+        self._core = core
         try:
             self._before = os.sched_getaffinity(0)
             os.sched_setaffinity(0, {core})
@@ -46,12 +46,9 @@ class Pinned:
         if set_num_threads is not None:
             set_num_threads(1)
 
-    def let_go(self) -> bool:
-        """Let all that is still there run where it might before; whether this thread was still
-        there."""
-        stayed = os.sched_getaffinity(0) == {self.core}
-        _move(self._before, lambda cores: cores == {self.core})
-        return stayed
+    def let_go(self) -> None:
+        """Let all that is still there run where it might before."""
+        _move(self._before, lambda cores: cores == {self._core})
 
 
 def stay_near(core: int, *, nodes: Path = MEMORY_NODES) -> None:

@@ -18,7 +18,6 @@ def report(
     ending: Ending,
     *,
     why: Note | None = None,
-    exit_status: int | None = None,
 ) -> None:
     """Close what the loop left open, and write the worker's report where the order wants it.
 
@@ -35,15 +34,11 @@ def report(
     worker_report = WorkerReport(
         ending=ending,
         why=why,
-        exit_status=exit_status,
         turns=steps.turns,
         pid=os.getpid(),
         torch=None if torch_version is None else str(torch_version),
         cuda=getattr(getattr(torch, "version", None), "cuda", None),
         nvtx=nvtx_version(),
-        marked_by=steps.marked_by,
-        captured_by=steps.captured_by,
-        core=steps.kept_core,
         needs=steps.needs,
     )
     _write(Path(order.worker_report), worker_report)

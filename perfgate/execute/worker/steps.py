@@ -13,12 +13,11 @@ from collections.abc import Callable, Generator, Iterator
 from types import ModuleType
 from typing import Final, Self
 
-from perfgate.execute.worker.busy import Busy
 from perfgate.execute.worker.capturing import CaptureRange, choose_capture, start_cuda
 from perfgate.execute.worker.endings import Abandoned, StepsMisused
 from perfgate.execute.worker.handover import Handover
 from perfgate.execute.worker.marking import Marker, choose_marker, import_nvtx
-from perfgate.execute.worker.needs import needs_of
+from perfgate.execute.worker.needs import Busy, needs_of
 from perfgate.execute.worker.pinning import Pinned
 from perfgate.model.order import Blocks, Hold, Needs
 from perfgate.model.workload import (
@@ -104,12 +103,9 @@ class MeasuredSteps:
         """Turns of the loop begun so far, warm-up included."""
         self.finished = False
         """Whether the loop ran to the end."""
-        self.marked_by: str | None = None
         self.captured_by: str | None = None
         self.needs: Needs | None = None
         """What it took of the machine."""
-        self.kept_core: int | None = None
-        """The core that it was ordered to, if it was still there after its last step."""
 
     def __len__(self) -> int:
         """Warm-up and measured turns together.
@@ -200,7 +196,6 @@ class MeasuredSteps:
         try:
             torch = self._find_torch()
             marker = choose_marker(torch=torch, nvtx=self._find_nvtx(), profiled=self._profiled)
-            self.marked_by = marker.name
             if self._handover is not None and not self._is_held_late:
                 self._handover.begin()
             settled = 0 if self._handover is None else min(SETTLING_TURNS, self._warmup)
@@ -245,7 +240,7 @@ class MeasuredSteps:
                 if pinned is not None:
                     # Neither has a step to take any more: what both still have to do they need not
                     # do on one core.
-                    self.kept_core = pinned.core if pinned.let_go() else None
+                    pinned.let_go()
             finally:
                 capture.stop()
             self.needs = needs_of(self._find_torch(), has_gpu=capture.name is not None, cores=cores)

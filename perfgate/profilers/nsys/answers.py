@@ -11,7 +11,6 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -22,9 +21,9 @@ from perfgate.profilers.nsys.command import (
     NOT_LITERAL,
     answers_command,
     export_command,
-    for_reports,
+    without_profiler,
 )
-from perfgate.profilers.nsys.export.file import REPORTS, check_capture, check_export
+from perfgate.profilers.nsys.export.file import REPORTS, check_capture, open_export
 from perfgate.profilers.nsys.output import PROGRESS
 from perfgate.profilers.nsys.tool import NsysTool
 from perfgate.profilers.seam import OnTick
@@ -35,16 +34,6 @@ TIMEOUT_S: Final = 900.0
 
 Name = TypeVar("Name", ReportName, RuleName)
 _EXPORT_ERROR: Final = re.compile(r"Exportation error: (.*)")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Printed:
-    """What nsys made of one report or rule."""
-
-    text: str
-    """Its CSV; empty where there was nothing to find."""
-    skipped: str | None = None
-    """In nsys's words, why it was left out."""
 
 
 def export(
@@ -64,11 +53,12 @@ def export(
         command = export_command(
             tool.path, source=str(plain / source), target=str(plain / "target.sqlite")
         )
-        lines, finished = run_quietly(tool, command, work, timeout_s, on_tick)
+        lines, finished = _run_quietly(tool, command, work, timeout_s, on_tick)
         said = next((found[1] for line in lines if (found := _EXPORT_ERROR.search(line))), None)
         if said is None and not finished.timed_out:
             try:
-                check_export(work / "target.sqlite")
+                with open_export(work / "target.sqlite"):
+                    pass
             except CaptureUnreadable:
                 said = _last(lines) or "it did not say why"
         if finished.timed_out or said is not None:
@@ -89,8 +79,9 @@ def answers(
     folder: Path,
     *,
     on_tick: OnTick = None,
-) -> dict[Name, Printed]:
-    """Let nsys print reports or rules of a capture's export; the CSVs stay in `folder`.
+) -> dict[Name, str]:
+    """Let nsys print reports or rules of a capture's export: their CSVs, empty where there is
+    nothing to find or nsys lacks the data; they stay in `folder`.
 
     Args:
         tool: the nsys to ask.
@@ -103,8 +94,9 @@ def answers(
         CaptureUnreadable: the export is none, or nsys failed on it.
         StoreFailed: `folder` cannot be written.
     """
-    check_export(sqlite)
-    found: dict[Name, Printed] = {}
+    with open_export(sqlite):
+        pass
+    found: dict[Name, str] = {}
     with workshop(folder) as work, literal(work) as plain:
         (work / "capture.sqlite").symlink_to(sqlite.absolute())
         argv = answers_command(
@@ -114,34 +106,35 @@ def answers(
             source=str(plain / "capture.sqlite"),
             output=str(plain / "printed"),
         )
-        lines, finished = run_quietly(tool, argv, work, TIMEOUT_S, on_tick)
+        lines, finished = _run_quietly(tool, argv, work, TIMEOUT_S, on_tick)
         for name, one in asked.items():
             called = one.partition(":")[0]
             # The name of a rule's file ends in its arguments, in nsys's spelling.
             file = next(work.glob(f"printed_{called}_*=*.csv"), work / f"printed_{called}.csv")
-            try:
-                found[name] = _printed(called, file, lines, finished)
-            except _Silent as silent:
+            # Range names are the workload's own bytes, and may be no UTF-8.
+            text = file.read_bytes().decode(errors="replace") if file.is_file() else None
+            said = _what_went_wrong(called, text, lines, finished)
+            if said is not None:
                 option = next(word for word in argv if word.endswith(f"={one}"))
                 raise CaptureUnreadable(
                     "nsys-printed-nothing",
                     path=str(sqlite),
                     name=called,
-                    said=str(silent),
+                    said=said,
                     command=f"LC_ALL=C {tool.path} {argv[1]} {option}",
-                ) from None
+                )
+            found[name] = text or ""
             (folder / f"{name}.csv").unlink(missing_ok=True)
-            if found[name].text:
+            if text:
                 file.replace(folder / f"{name}.csv")
     return found
 
 
-class _Silent(Exception):
-    """nsys neither wrote a report nor said why, or what it wrote may not be all."""
-
-
-def _printed(asked: str, file: Path, lines: Sequence[str], finished: Finished) -> Printed:
-    """What nsys made of one report or rule, by its file and by what was printed about it.
+def _what_went_wrong(
+    asked: str, text: str | None, lines: Sequence[str], finished: Finished
+) -> str | None:
+    """Why the file of one report or rule may not be all, or is not there; None where it is or nsys
+    says that it has no data for it.
 
     `Processing [...] with [.../gpu_gaps.py](gap=0:rows=9) to [...]... `, and then what came of it.
     Up to 2024 nothing follows where a rule found nothing, not even the end of the line: the next
@@ -152,24 +145,17 @@ def _printed(asked: str, file: Path, lines: Sequence[str], finished: Finished) -
     log = "".join(part for part in parts if named.search(part.partition("\n")[0]))
     errors = [line.strip() for line in lines if "ERROR" in line and (asked in line or line in log)]
     if errors and f"'{asked}' could not be found" in errors[0]:
-        return Printed(text="", skipped=errors[0])
+        return None
     if finished.timed_out:
-        raise _Silent("it did not end in time")
+        return "it did not end in time"
     if errors or (finished.returncode and "PROCESSED" not in log):
-        raise _Silent(errors[0] if errors else _last(lines) or f"exit status {finished.returncode}")
-    # Range names are the workload's own bytes; one that is no UTF-8 must not cost the report.
-    text = file.read_bytes().decode(errors="replace") if file.is_file() else None
+        return errors[0] if errors else _last(lines) or f"exit status {finished.returncode}"
     if text:
-        return Printed(text=text)
-    if skipped := re.search(r"SKIPPED: (?:.*?capture\.sqlite\s+)?(.*)", log):
-        # An export has always strings: nsys says so of one that it could not read.
-        if "StringIds" not in skipped[1]:
-            return Printed(text="", skipped=skipped[1].strip())
-    elif "EMPTY RESULTS" in log:
-        return Printed(text="", skipped="it has no such data")
-    elif text == "" and log:
-        return Printed(text="")
-    raise _Silent(_last(lines))
+        return None
+    # An export has always strings: nsys says so of one that it could not read.
+    is_skipped = "SKIPPED: " in log and "StringIds" not in log
+    is_empty = "EMPTY RESULTS" in log or (text == "" and bool(log))
+    return None if is_skipped or (is_empty and "SKIPPED: " not in log) else _last(lines)
 
 
 def _last(lines: Sequence[str]) -> str:
@@ -177,16 +163,20 @@ def _last(lines: Sequence[str]) -> str:
     return next((line for line in reversed(said) if line), "")
 
 
-def run_quietly(
+def _run_quietly(
     tool: NsysTool, command: Sequence[str], work: Path, timeout_s: float, on_tick: OnTick
 ) -> tuple[list[str], Finished]:
-    """Run nsys on a capture; return what it printed, without progress bars, and how it ended."""
+    """Run nsys on a capture; return what it printed, without progress bars, and how it ended.
+
+    It is read, so the locale is C: under de_DE the CSVs hold `"167,772"` for 167.772 MB.
+    """
+    kept = {"PATH": "/usr/local/bin:/usr/bin:/bin", **without_profiler(tool.env)}
     lines: list[str] = []
     try:
         finished = run_process(
             command,
             cwd=work,
-            env=for_reports(tool.env, tmpdir=str(work)),
+            env={**kept, "TMPDIR": str(work), "LC_ALL": "C"},
             log=work / "log",
             timeout_s=timeout_s,
             listening=Listening(

@@ -67,7 +67,6 @@ def profile_command(
     output: Path,
     window: Sequence[str],
     graph_trace: GraphTrace,
-    workload_tmpdir: str | None = None,
 ) -> tuple[str, ...]:
     """Return the command that runs `argv` under nsys and writes `output` with its suffixes.
 
@@ -77,7 +76,6 @@ def profile_command(
         output: base path of the capture; must hold none of `NOT_LITERAL`.
         window: by `window_options`.
         graph_trace: CUDA graphs as one span, or kernel by kernel.
-        workload_tmpdir: TMPDIR for the workload, where nsys itself runs under another one.
     """
     return (
         str(nsys),
@@ -92,20 +90,20 @@ def profile_command(
         "--kill=none",
         # A helper that the workload left behind must not hold the run open until its time limit.
         "--wait=primary",
-        *((f"--env-var=TMPDIR={workload_tmpdir}",) if workload_tmpdir is not None else ()),
         "--force-overwrite=true",
         f"--output={output}",
         *argv,
     )
 
 
-def target_command(argv: Sequence[str], *, umask: int) -> tuple[str, ...]:
-    """Return the command that undoes what nsys changes in what it starts, and becomes `argv`.
+def target_command(argv: Sequence[str], *, umask: int, tmpdir: str) -> tuple[str, ...]:
+    """Return the command that undoes what nsys changes in what it starts, gives it its TMPDIR (""
+    for none), and becomes `argv`.
 
     Nothing of the project or its environment may come before that, so neither folders of packages
     nor variables count.
     """
-    return (sys.executable, "-I", "-S", str(TARGET), f"{umask:03o}", *argv)
+    return (sys.executable, "-I", "-S", str(TARGET), f"{umask:03o}", tmpdir, *argv)
 
 
 def export_command(nsys: Path, *, source: str, target: str) -> tuple[str, ...]:
@@ -197,29 +195,3 @@ def without_profiler(env: Mapping[str, str]) -> dict[str, str]:
     if others:
         kept["LD_PRELOAD"] = ":".join(others)
     return kept
-
-
-def for_profile(env: Mapping[str, str], *, tmpdir: str | None) -> dict[str, str]:
-    """Return the environment of `nsys profile`, which hands it on to the workload.
-
-    The locale stays the user's: LC_ALL=C here would reach the workload and change what it measures
-    (its encoding, number formats, sort orders). perfgate reads no number and no localised word of
-    what `nsys profile` prints.
-
-    Args:
-        env: the workload's environment.
-        tmpdir: where nsys puts its own files, if not where the workload puts its own.
-    """
-    kept = without_profiler(env)
-    return kept if tmpdir is None else {**kept, "TMPDIR": tmpdir}
-
-
-def for_reports(env: Mapping[str, str], *, tmpdir: str) -> dict[str, str]:
-    """Return the environment of `nsys export` and `nsys stats`.
-
-    What they print is read, so it is LC_ALL=C.
-
-    Under de_DE the CSVs hold `"167,772"` for 167.772 MB.
-    """
-    kept = without_profiler(env)
-    return {"PATH": "/usr/local/bin:/usr/bin:/bin", **kept, "TMPDIR": tmpdir, "LC_ALL": "C"}

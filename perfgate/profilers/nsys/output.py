@@ -7,7 +7,6 @@ import re
 import signal
 from collections import deque
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final, NamedTuple
 
 from perfgate.model.note import Note, Severity
@@ -15,8 +14,7 @@ from perfgate.model.secrets import Cleaner
 from perfgate.model.workload import CaptureMode, CaptureWindow
 from perfgate.profilers.nsys.tool import NsysTool
 from perfgate.profilers.seam import ProfileSpec
-from perfgate.system.files import temporary_folder
-from perfgate.system.process import Finished, Listening, run_process
+from perfgate.system.process import Finished
 
 TAIL_LINES: Final = 20
 
@@ -133,7 +131,6 @@ def signal_name(number: int) -> str | None:
 FULL_BYTES: Final = 1_000_000
 """Free space below which the disk ran full during a run. nsys 2024.2 then takes the workload down
 with SIGSEGV, or hangs, and turns what it has into a capture that looks whole."""
-LDD_TIMEOUT_S: Final = 20.0
 
 
 class Known(NamedTuple):
@@ -146,20 +143,22 @@ class Known(NamedTuple):
     """Whether nsys itself broke down, so that another try may well succeed."""
 
 
+NOT_STARTED: Final = "nsys-not-started"
+"""Of failures before nsys came to start the workload."""
 KNOWN: Final = (
     Known(r"No space left on device", "nsys-disk-full"),
-    Known(r"unrecogni[sz]ed option '(?P<said>.*?)'", "nsys-option-unknown"),
     # An illegal --delay nsys sets to 0, and goes on.
-    Known(r"^(?P<said>Illegal --\S+ argument(?!.* set to ).*)", "nsys-window-illegal"),
-    Known(r"(?P<said>std::exception::what:.*temp_directory_path.*)", "nsys-tmpdir-unusable"),
     Known(
-        r"(?P<said>Local Endpoint is not available|Connection to Agent lost)",
+        r"^(?P<said>unrecogni[sz]ed option '.*?'|Illegal --\S+ argument(?!.* set to ).*)",
+        NOT_STARTED,
+    ),
+    # An end of file is all that 2024.2 says where its agent is gone before it could report.
+    Known(
+        r"(?P<said>Local Endpoint is not available|Connection to Agent lost|Importation failed"
+        r"|^End of file$)",
         "nsys-crashed",
         crashed=True,
     ),
-    Known(r"(?P<said>Importation failed)", "nsys-crashed", crashed=True),
-    # All that 2024.2 says where its agent is gone before it could report.
-    Known(r"^(?P<said>End of file)$", "nsys-crashed", crashed=True),
     # So nsys 2024.2 and 2025.3 call an importer that was killed.
     Known(
         r"Importer error status: (?P<said>An unknown error occurred)",
@@ -171,9 +170,6 @@ KNOWN: Final = (
     Known(r"(?P<said>FATAL ERROR: .*)", "nsys-crashed"),
 )
 """The surest first."""
-
-NOT_STARTED: Final = {"nsys-option-unknown", "nsys-window-illegal", "nsys-tmpdir-unusable"}
-"""Failures before nsys came to start the workload."""
 
 
 def is_nsys(name: str) -> bool:
@@ -188,27 +184,22 @@ def why_no_capture(
 
     `printed` are nsys's own lines.
     """
-    version, program = str(tool.version), str(tool.path)
+    version, status = str(tool.version), finished.returncode
     if finished.timed_out:
         return invalid("capture-timed-out"), False
     for known in KNOWN:
         if found := re.search(known.printed, printed, re.MULTILINE):
-            is_import = known.code == "nsys-not-imported"
-            if is_import and (lacking := missing_libraries(tool.path)):
-                return invalid("nsys-importer-lacks", libraries=tuple(sorted(lacking))), False
-            fields = {"said": found[0], "path": "", **found.groupdict()}
+            named = {"said": found[0], "path": "", **found.groupdict()}
             # The exit status is the workload's: one that failed is that run's result.
-            again = known.crashed and not (is_import and finished.returncode)
-            return invalid(known.code, nsys=version, program=program, **fields), again
+            again = known.crashed and not (known.code == "nsys-not-imported" and status)
+            return invalid(known.code, nsys=version, program=str(tool.path), **named), again
     if any(spec.folder.glob("*.qdstrm")):
-        return invalid("nsys-not-imported", nsys=version, program=program, said=""), False
-    status = finished.returncode
+        return invalid("nsys-not-imported", nsys=version, said=""), False
     if status is not None and status < 0:
-        return invalid(
-            "nsys-crashed", nsys=version, said=signal_name(-status) or str(-status)
-        ), True
+        said = signal_name(-status) or str(-status)
+        return invalid("nsys-crashed", nsys=version, said=said), True
     if status == 0 and "Generating '" in printed:
-        return invalid("nsys-lost-recording", nsys=version), True
+        return invalid("nsys-crashed", nsys=version, said="it wrote no capture"), True
     return _why_never_opened(spec.capture, status), False
 
 
@@ -227,32 +218,3 @@ def _why_never_opened(capture: CaptureMode | CaptureWindow, status: int | None) 
             return invalid("profiler-not-started")
         case CaptureWindow(delay=delay):
             return invalid("window-not-reached", delay_s=delay)
-
-
-def missing_libraries(nsys: Path) -> frozenset[str]:
-    """Ask the loader what the importer next to an nsys lacks; empty if nothing, or not known.
-
-    nsys itself only says "Importer error status: An unknown error occurred", leaves a .qdstrm and
-    exits with 0.
-    """
-    missing: set[str] = set()
-    for importer in nsys.resolve().parent.parent.glob("*/QdstrmImporter"):
-        lines: list[str] = []
-        try:
-            with temporary_folder("ldd") as work:
-                run_process(
-                    ("ldd", str(importer)),
-                    cwd=work,
-                    env={
-                        "LC_ALL": "C",
-                        "PATH": "/usr/bin:/bin",
-                        "LD_LIBRARY_PATH": str(importer.parent),
-                    },
-                    log=work / "log",
-                    timeout_s=LDD_TIMEOUT_S,
-                    listening=Listening(on_line=lines.append),
-                )
-        except OSError:
-            continue
-        missing |= {line.split()[0] for line in lines if line.rstrip().endswith("=> not found")}
-    return frozenset(missing)

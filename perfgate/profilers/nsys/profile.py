@@ -18,12 +18,12 @@ from perfgate.model.workload import CaptureWindow
 from perfgate.profilers.nsys.answers import export, literal
 from perfgate.profilers.nsys.command import (
     OUTPUT,
-    for_profile,
     profile_command,
     target_command,
     window_options,
+    without_profiler,
 )
-from perfgate.profilers.nsys.export.file import check_export
+from perfgate.profilers.nsys.export.file import open_export
 from perfgate.profilers.nsys.export.scrub import clean_export
 from perfgate.profilers.nsys.output import (
     FULL_BYTES,
@@ -43,9 +43,6 @@ LOG: Final = "nsys.log"
 FREE_BYTES: Final = 200_000_000
 """Free space without which no run is started: seconds of capture take some 10 MB, their export ten
 times that."""
-
-_NOT_IN_ENV_VAR: Final = frozenset(",\"'\\")
-"""nsys splits `--env-var` at commas and knows quotes."""
 
 
 def profile(tool: NsysTool, spec: ProfileSpec, *, on_tick: OnTick = None) -> ProfileOutcome:
@@ -81,8 +78,12 @@ def profile(tool: NsysTool, spec: ProfileSpec, *, on_tick: OnTick = None) -> Pro
         problem = invalid("nsys-disk-full")
     elif not captures and problem is None:
         problem, crashed = why_no_capture(tool, spec, finished, "\n".join(lines.own))
-    never_ran = crashed or (problem is not None and problem.code in NOT_STARTED and not captures)
-    status = None if never_ran else _workload_status(finished, spec)
+    never_ran = crashed or (problem is not None and problem.code == NOT_STARTED and not captures)
+    # After --duration nsys goes home with 0 and leaves the workload running.
+    left_running = isinstance(spec.capture, CaptureWindow) and not all(map(is_nsys, finished.left))
+    status = finished.returncode
+    if never_ran or left_running or (status is not None and status < 0):
+        status = None
     return ProfileOutcome(
         log=spec.folder / LOG,
         captures=captures,
@@ -92,19 +93,9 @@ def profile(tool: NsysTool, spec: ProfileSpec, *, on_tick: OnTick = None) -> Pro
         timed_out=finished.timed_out,
         wall_s=finished.wall_s,
         tail=lines.tail,
-        disk_was_full=disk_was_full,
         nsys_hung=finished.timed_out and bool(finished.left) and all(map(is_nsys, finished.left)),
         crashed=crashed,
     )
-
-
-def _workload_status(finished: Finished, spec: ProfileSpec) -> int | None:
-    """The workload's exit status, as nsys passed it on."""
-    if finished.returncode is None or finished.returncode < 0:
-        return None
-    if isinstance(spec.capture, CaptureWindow) and not all(map(is_nsys, finished.left)):
-        return None  # after --duration nsys goes home with 0 and leaves the workload running
-    return finished.returncode
 
 
 def _captures(
@@ -133,10 +124,10 @@ def _exported_with(rep: Path) -> Path | None:
     if not sqlite.is_file() or sqlite.stat().st_mtime_ns < rep.stat().st_mtime_ns:
         return None
     try:
-        check_export(sqlite)
+        with open_export(sqlite):
+            return sqlite
     except CaptureUnreadable:
         return None
-    return sqlite
 
 
 def _run(tool: NsysTool, spec: ProfileSpec, lines: Output, on_tick: OnTick) -> tuple[Finished, int]:
@@ -156,9 +147,7 @@ def _run(tool: NsysTool, spec: ProfileSpec, lines: Output, on_tick: OnTick) -> t
 
     tmp = spec.folder / "tmp"
     tmp.mkdir()
-    workload_tmpdir = spec.env.get("TMPDIR") or "/tmp"  # what an unset TMPDIR means
-    has_own = not set(workload_tmpdir) & _NOT_IN_ENV_VAR
-    program = _program(spec) or spec.argv[0]
+    argv = (_program(spec) or spec.argv[0], *spec.argv[1:])
     # To set one's umask is no way to read it, as another thread might make a file.
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     umask = int(status.partition("\nUmask:")[2].split()[0], 8)
@@ -167,14 +156,14 @@ def _run(tool: NsysTool, spec: ProfileSpec, lines: Output, on_tick: OnTick) -> t
             finished = run_process(
                 profile_command(
                     tool.path,
-                    target_command((program, *spec.argv[1:]), umask=umask),
+                    target_command(argv, umask=umask, tmpdir=spec.env.get("TMPDIR", "")),
                     output=plain / OUTPUT,
                     window=window_options(spec.capture, flushes_at_once=spec.until is None),
                     graph_trace=spec.graph_trace,
-                    workload_tmpdir=workload_tmpdir if has_own else None,
                 ),
                 cwd=spec.cwd,
-                env=for_profile(spec.env, tmpdir=str(plain / "tmp") if has_own else None),
+                # LC_ALL=C here would reach the workload and change what it measures.
+                env={**without_profiler(spec.env), "TMPDIR": str(plain / "tmp")},
                 log=spec.folder / LOG,
                 timeout_s=spec.timeout_s,
                 listening=Listening(on_line=lines.take, on_tick=tick, clean=spec.cleaner.clean),

@@ -24,32 +24,18 @@ Fields = dict[str, float | int | str | None]
 def run_reports(tool: NsysTool, sqlite: Path, folder: Path, *, on_tick: OnTick = None) -> Reports:
     """Let nsys summarise a capture's export; the CSVs stay in `folder` as `{report}.csv`.
 
-    A report that nsys skipped for want of data is in `Reports.skipped` with its reason. One of a
-    table that holds other events alone is an empty file.
-
     Raises:
         CaptureUnreadable: the export is none, or a report is missing or cut.
         LayoutUnknown: a report has columns, units or labels that perfgate does not know.
         StoreFailed: `folder` cannot be written.
     """
-    found = answers(
-        tool,
-        {name: called(name, tool.version) for name in ReportName},
-        sqlite,
-        folder,
-        on_tick=on_tick,
-    )
-    return read_reports(
-        {name: found[name].text for name in ReportName if found[name].text},
-        skipped={name: why for name in ReportName if (why := found[name].skipped)},
-        source=str(sqlite),
-    )
+    asked = {name: called(name, tool.version) for name in ReportName}
+    found = answers(tool, asked, sqlite, folder, on_tick=on_tick)
+    return read_reports({name: text for name, text in found.items() if text}, source=str(sqlite))
 
 
-def read_reports(
-    texts: Mapping[ReportName, str], *, skipped: Mapping[ReportName, str], source: str
-) -> Reports:
-    """The reports of one capture, from their CSVs; `skipped` has why others were left out.
+def read_reports(texts: Mapping[ReportName, str], *, source: str) -> Reports:
+    """The reports of one capture, from their CSVs; no rows of those that are left out.
 
     They are as `nsys stats --output` wrote them, with times in ns. Rows keep nsys's order, the
     largest total first. Nothing is repaired on the way.
@@ -71,7 +57,7 @@ def read_reports(
                     where = f"{source} {name}"
                     raise LayoutUnknown("operation-unknown", source=where, operation=operation)
                 fields["operation"] = OPERATIONS[operation]
-    return Reports.model_validate({**rows, "skipped": dict(skipped)})
+    return Reports.model_validate(rows)
 
 
 def parsed(text: str, name: ReportName | RuleName, source: str) -> Iterator[Fields]:
@@ -131,7 +117,7 @@ def run_rules(tool: NsysTool, sqlite: Path, folder: Path) -> tuple[Finding, ...]
     return tuple(
         one
         for rule in RuleName
-        for one in parse_rule(found[rule].text, rule=rule, source=f"{sqlite} {rule}")
+        for one in parse_rule(found[rule], rule=rule, source=f"{sqlite} {rule}")
     )
 
 

@@ -167,7 +167,7 @@ class Program:
             if version is not None or answer.returncode == 0:
                 raise self._error(
                     self.unsupported,
-                    "program-versionless" if version is None else "program-unsupported",
+                    "program-unsupported",
                     path=str(path),
                     source=source,
                     found=str(version or reason),

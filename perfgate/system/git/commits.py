@@ -16,7 +16,7 @@ from typing import Final
 from perfgate.model.baseline import Commit
 from perfgate.model.errors import RepositoryUnreadable, RevisionMissing, WorktreeFailed
 from perfgate.system.git.asking import HISTORY_LIMIT_S, Env, ask, objects, printable, run
-from perfgate.system.git.files import changes, code_tree, without_baselines
+from perfgate.system.git.files import changes, without_baselines
 
 _UNDISTURBED: Final = (
     "core.hooksPath=/dev/null",
@@ -48,11 +48,12 @@ def require_commit(root: Path, *, env: Env = None, baselines: str = "baselines")
     sha, branch = checked_out(root, env=env)
     if sha is None:
         raise RepositoryUnreadable("no-commit-yet", root=str(root))
+    tree = ask(root, env, "rev-parse", "--verify", "--quiet", f"{sha}^{{tree}}").strip()
     return Commit(
         sha=sha,
         dirty=bool(changes(root, env=env, baselines=baselines)),
         branch=branch,
-        tree=code_tree(root, sha, baselines=baselines, env=env),
+        tree=without_baselines(root, [tree], baselines, env=env).get(tree, tree),
     )
 
 
@@ -132,7 +133,7 @@ def obtain(
     Args:
         root: the project's root.
         sha: the commit, as a record names it.
-        tree: what `git.code_tree` said of it; None where nobody noted that.
+        tree: its tree without the baselines, as `Commit.tree`; None where nobody noted that.
         baselines: the folder of the baselines, from the root.
         env: the environment of git.
 

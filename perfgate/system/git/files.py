@@ -129,16 +129,6 @@ def content_digest(root: Path, *, baselines: str, env: Env = None) -> str:
     return digest.hexdigest()
 
 
-def code_tree(root: Path, sha: str, *, baselines: str, env: Env = None) -> str:
-    """Return the SHA of a commit's tree as it would be without the folder of the baselines.
-
-    Raises:
-        RepositoryUnreadable: no git, no repository, no such commit, or git refuses.
-    """
-    tree = ask(root, env, "rev-parse", "--verify", "--quiet", f"{sha}^{{tree}}").strip()
-    return without_baselines(root, [tree], baselines, env=env).get(tree, tree)
-
-
 def without_baselines(
     root: Path, trees: Sequence[str], baselines: str, *, env: Env = None
 ) -> Mapping[str, str]:

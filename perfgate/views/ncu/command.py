@@ -1,5 +1,5 @@
-"""The command lines of ncu, as tuples, and what it says in its log where it has no figures: the one
-place that knows its options. Runs nothing."""
+"""Which ncu to run, its command lines, as tuples, and what it says in its log where it has no
+figures: the one place that knows its options. Runs nothing that is profiled."""
 
 from __future__ import annotations
 
@@ -9,9 +9,56 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from perfgate.model.errors import NcuFailed
+from perfgate.model.errors import NcuFailed, NcuNotFound, NcuUnsupported
+from perfgate.profilers.nsys.tool import Program, Tool, Version
 from perfgate.views.ncu.reading import METRIC_NAMES
-from perfgate.views.ncu.tool import NcuTool
+
+VARIABLE: Final = "PERFGATE_NCU"
+"""The environment variable that names the ncu program."""
+
+VERSION_TIMEOUT_S: Final = 60.0
+"""ncu is a program of some 90 MB, which a cold network file system takes a while to bring."""
+
+NCU: Final = Program(
+    name="ncu",
+    product="Nsight Compute",
+    package="nsight-compute",
+    variable=VARIABLE,
+    # The first that has only the options used here; before, kernels were named by others.
+    oldest=Version(2022, 1),
+    places=(
+        "/usr/local/cuda*/bin/ncu",
+        "/opt/nvidia/nsight-compute/*/ncu",
+        "/usr/local/cuda*/nsight-compute-*/ncu",
+        "/usr/local/NVIDIA-Nsight-Compute*/ncu",
+        "/opt/nvidia/hpc_sdk/Linux_*/*/compilers/bin/ncu",
+        "/usr/lib/nsight-compute/ncu",
+        "/usr/lib/*/nsight-compute/target/*/ncu",
+    ),
+    kept_variables=(
+        "PATH",
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "LD_LIBRARY_PATH",
+        "TMPDIR",
+        "XDG_CONFIG_HOME",
+    ),
+    not_found=NcuNotFound,
+    unsupported=NcuUnsupported,
+)
+
+
+def find_ncu(env: Mapping[str, str]) -> Tool:
+    """Find the ncu to run: `PERFGATE_NCU`, PATH, then the newest in NVIDIA's usual folders.
+
+    Raises:
+        NcuNotFound: nothing there, or what was named does not run.
+        NcuUnsupported: what was named, or all that was found, is too old or says no version.
+    """
+    named = ((VARIABLE, env.get(VARIABLE)),)
+    return NCU.find(named, env, places=NCU.places, timeout_s=VERSION_TIMEOUT_S)
+
 
 SECTIONS: Final = ("SpeedOfLight", "LaunchStats", "Occupancy")
 """Those of ncu's set `basic` that hold the figures which are read."""
@@ -34,7 +81,7 @@ class OneLaunch:
 
 
 def profile_command(
-    tool: NcuTool, launch: OneLaunch, argv: Sequence[str], *, report: Path, log: Path
+    tool: Tool, launch: OneLaunch, argv: Sequence[str], *, report: Path, log: Path
 ) -> tuple[str, ...]:
     """Profile one launch of what `argv` runs.
 
@@ -64,7 +111,7 @@ def profile_command(
     )
 
 
-def read_command(tool: NcuTool, report: Path) -> tuple[str, ...]:
+def read_command(tool: Tool, report: Path) -> tuple[str, ...]:
     """Print what a report holds as CSV: a row a launch, in base units."""
     return (
         str(tool.path),

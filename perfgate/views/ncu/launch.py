@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 import re
 import shutil
-import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -25,6 +24,7 @@ from perfgate.model.note import Note, note, noted
 from perfgate.model.order import Ending
 from perfgate.model.workload import CaptureMode, Workload
 from perfgate.profilers.nsys.command import without_profiler
+from perfgate.profilers.nsys.tool import Tool
 from perfgate.system import git
 from perfgate.system.process import Listening, run_process
 from perfgate.views.ncu.command import (
@@ -35,7 +35,6 @@ from perfgate.views.ncu.command import (
     trouble,
 )
 from perfgate.views.ncu.reading import read_launches
-from perfgate.views.ncu.tool import NcuTool
 
 FEWEST_STEPS: Final = 2
 """Measured steps of a run: loops that take their batches ahead of a step come to a second one."""
@@ -49,7 +48,7 @@ NO_SYMBOL: Final = note("kernel-symbol-unknown")
 class Probing:
     """A workload that is run for one kernel after another."""
 
-    tool: NcuTool
+    tool: Tool
     workload: Workload
     symbols: Mapping[str, str]
     """Mangled names, by what a baseline keeps of a name."""
@@ -105,7 +104,7 @@ class Probing:
         tail: deque[str] = deque(maxlen=TAIL_LINES)
         try:
             with ordered(context, workload, home, run_id=uuid4().hex) as run:
-                began_at, spec, printed_to = time.time(), run.spec, home / LOG
+                spec, printed_to = run.spec, home / LOG
                 env = without_profiler(spec.env)
                 launch = OneLaunch(
                     kernel=_asked_for(symbol),
@@ -136,10 +135,9 @@ class Probing:
                 run.refuse(
                     exit_status=_status(run, finished.returncode, said),
                     timed_out=finished.timed_out,
-                    began_at=began_at,
                     tail=spec.cleaner.lines(tail),
                 )
-            return self._read(report, moved, symbol) if report.is_file() else NOT_SEEN
+            return self._read(report, moved) if report.is_file() else NOT_SEEN
         except OSError as refused:
             raise NcuFailed(
                 "ncu-not-run", kernel=brief(moved.name), reason=refused.strerror or str(refused)
@@ -153,7 +151,7 @@ class Probing:
             return note("kernel-not-launched")
         return None if identity(moved.name) in self.symbols else NO_SYMBOL
 
-    def _read(self, report: Path, moved: MovedKernel, symbol: str) -> LaunchFigures | Note:
+    def _read(self, report: Path, moved: MovedKernel) -> LaunchFigures | Note:
         printed = report.with_name("launch.csv")
         finished = run_process(
             read_command(self.tool, report),
@@ -173,19 +171,8 @@ class Probing:
                 log=str(printed),
             )
         launches = read_launches(said, source=str(printed))
-        if not launches:
-            return NOT_SEEN
         # Of several processes or GPUs that of the first: what is shown is one launch.
-        first = min(launches, key=lambda launch: launch.device)
-        if identity(first.kernel) != identity(symbol):
-            raise NcuFailed(
-                "ncu-another-kernel",
-                kernel=brief(moved.name),
-                found=first.kernel,
-                asked=symbol,
-                log=str(printed),
-            )
-        return first
+        return min(launches, key=lambda launch: launch.device, default=NOT_SEEN)
 
 
 def _asked_for(symbol: str) -> str:

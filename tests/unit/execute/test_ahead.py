@@ -8,24 +8,25 @@ from typing import cast
 import pytest
 
 from perfgate.execute.ahead import RunFailed, _Held, _refuse_failed
-from perfgate.execute.run import OtherSideEnded, Ran
+from perfgate.execute.failures import RunEnd
+from perfgate.execute.run import OtherSideEnded
 from perfgate.model.errors import WorkloadFailed
 
 
-def ended(*errors: Exception | str | None) -> list[_Held]:
+def ended(*errors: Exception | str | None) -> list[list[_Held]]:
     """Runs that have ended with an error, or well (None), or still run."""
     runs: list[_Held] = []
     for error in errors:
-        run, ran = object.__new__(_Held), Future[Ran]()
+        run, ran = object.__new__(_Held), Future[RunEnd]()
         if isinstance(error, Exception):
             ran.set_exception(error)
         elif error is None:
-            ran.set_result(cast("Ran", None))
+            ran.set_result(cast("RunEnd", None))
         run.ran = ran
         runs.append(run)
     for number, run in enumerate(runs):
-        run.partner = runs[number ^ 1]
-    return runs
+        run.number = number
+    return [runs[:2], runs[2:]]
 
 
 def failed(name: str) -> WorkloadFailed:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from support import records
@@ -36,31 +35,21 @@ def test_a_function_is_run_by_a_pytest_of_its_own_which_shares_what_matters() ->
     assert {"--capture=no", "--override-ini=addopts=", "no:cacheprovider", "--runxfail"} <= {*built}
 
 
-def test_marks_are_left_to_the_gate_unless_the_project_knows_none() -> None:
-    options = ("-p", "no:skipping")
-    built = worker_command(
-        records.workload(), Path("order.json"), python="/py", pytest_options=options
-    )
-    assert "--runxfail" not in built
-
-
 def test_what_addopts_says_of_how_pytest_begins_comes_before_what_was_given(tmp_path: Path) -> None:
     ini = tmp_path / "pytest.ini"
     ini.write_text(
-        "[pytest]\naddopts = -ra -p mine -p no:capture --import-mode=append -o a=b "
-        "--confcutdir=.. --ff\n"
+        "[pytest]\naddopts = -ra -p mine --import-mode=append -o a=b --confcutdir=.. --ff\n"
     )
     options = ("-c", str(ini), "--import-mode=importlib")
     built = worker_command(
         records.workload(), Path("order.json"), python="/py", pytest_options=options
     )
     own = (
-        *("-p", "mine", "-p", "no:capture", "--import-mode=append", "--override-ini=a=b"),
+        *("-p", "mine", "--import-mode=append", "--override-ini=a=b"),
         f"--confcutdir={tmp_path.parent}",
     )
     assert built[-len(own) - 4 : -4] == own
     assert built[-4:] == (*options, "--override-ini=addopts=")
-    assert "--capture=no" not in built
 
 
 def test_in_a_checkout_the_current_folder_does_not_come_before_the_pin() -> None:
@@ -84,9 +73,3 @@ def test_without_a_gpu_nobody_can_open_the_capture(
 ) -> None:
     workload = records.workload().model_copy(update={"capture": capture})
     assert capture_window(workload, machine) == window
-
-
-def test_asserts_are_left_out_in_the_worker_as_in_the_gate(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.flags", SimpleNamespace(optimize=2))
-    built = worker_command(records.workload(), Path("order.json"), python="/py", pytest_options=())
-    assert built[:4] == ("/py", "-OO", "-m", "pytest")

@@ -140,16 +140,6 @@ def test_a_module_that_imports_itself_lazily_is_left_asleep(
     assert run(lazy, env, tmp_path) == ""
 
 
-def test_it_costs_nothing_while_a_script_runs(env: Mapping[str, str], tmp_path: Path) -> None:
-    """Threads, traces and hooks would; all that is called before the end is its own start."""
-    code = (
-        "import signal, sys, threading\nprint(threading.active_count(), sys.gettrace(), "
-        "sys.getprofile(), signal.getsignal(signal.SIGTERM).name, [finder for finder in "
-        "sys.meta_path if 'sitecustomize' in str(finder)])\n"
-    )
-    assert run(code, env, tmp_path) == "1 None None SIG_DFL []\n"
-
-
 BY_PATH = {
     "a specification": (
         "from importlib.util import spec_from_file_location as of, module_from_spec as made\n"

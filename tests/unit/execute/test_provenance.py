@@ -120,6 +120,14 @@ def test_neither_an_environment_in_the_project_nor_what_others_installed_is_its_
     assert set(sides.there("loops.py", inside, outside, cached)) == {"loops.py"}
 
 
+def test_vendored_code_in_a_folder_named_as_that_of_installed_packages_is_code(
+    sides: Sides,
+) -> None:
+    vendored = "vendor/site-packages/proj/core.py"
+    sides.repository.write({vendored: ""})
+    assert sides.here(vendored) == {vendored}
+
+
 def test_an_environment_in_the_projects_own_folder_is_none_of_its_code(sides: Sides) -> None:
     lib = written(sides.root / "lib" / "python3" / "site-packages" / "numpy.py")
     logs = [log(lib, sides.root / "loops.py", prefixes=(str(sides.root),))]

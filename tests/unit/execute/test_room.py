@@ -38,12 +38,8 @@ def known(
     ("runs", "expected"),
     [
         pytest.param([], (Form.EARLY, 1), id="nothing known"),
-        pytest.param([known(None)], (Form.EARLY, 1), id="needs not noted"),
         pytest.param([known()], (Form.LATE, MOST), id="small"),
         pytest.param([known(Needs(host_bytes=GIB, gpu_bytes=30 * GIB))], (Form.LATE, 3), id="gpu"),
-        pytest.param(
-            [known(Needs(host_bytes=GIB, gpu_bytes=90 * GIB))], (Form.LATE, 1), id="fills the GPU"
-        ),
         pytest.param([known(Needs(host_bytes=20 * GIB, gpu_bytes=0))], (Form.LATE, 3), id="host"),
         pytest.param([known(Needs(host_bytes=GIB))], (Form.LATE, 1), id="GPU memory not seen"),
         pytest.param(
@@ -53,9 +49,6 @@ def known(
             [known(graphs=1, form=Form.EARLY)], (Form.EARLY, MOST), id="graphs, blessed early"
         ),
         pytest.param([known(graphs=1)], (Form.ALONE, 1), id="graphs, blessed one by one"),
-        pytest.param(
-            [known(), known(graphs=1, form=Form.LATE)], (Form.EARLY, MOST), id="graphs now"
-        ),
         pytest.param([known(processes=2)], (Form.ALONE, 1), id="several processes"),
     ],
 )
@@ -90,11 +83,6 @@ def test_as_somebody_wants(runs: list[BlessedRun], asked: int, expected: tuple[F
         pytest.param(None, 4, H200, [known(None)], (Form.ALONE, 1), id="not said"),
         pytest.param(1, 1, H200, [], (Form.ALONE, 1), id="one"),
         pytest.param(5, 5, H200, [], (Form.EARLY, 5), id="five"),
-        pytest.param(12, 12, H200, [known(None)], (Form.EARLY, 12), id="twelve"),
-        pytest.param(5, 1, H200, [], (Form.ALONE, 1), id="failed together"),
-        pytest.param(5, 5, Machine(), [], (Form.ALONE, 1), id="no GPU"),
-        pytest.param(5, 5, H200, [known(None, processes=2)], (Form.ALONE, 1), id="ranks"),
-        pytest.param(5, 5, H200, [known(None, graphs=1)], (Form.ALONE, 1), id="graphs, one by one"),
         pytest.param(
             *(None, 4, H200, [known(None, graphs=1, form=Form.EARLY)], (Form.EARLY, 1)),
             id="graphs, blessed early",

@@ -28,7 +28,6 @@ from perfgate.model.workload_file import read_workload_file
 FUNCTION = Workload(
     id="mlp", source="workloads/mlp.py", nodeid="workloads/mlp.py::mlp", steps=4, warmup=1
 )
-IMPORTS = Path("/run/imports")
 
 
 def command(*words: str, cwd: str | None = None) -> Workload:
@@ -74,7 +73,7 @@ def test_the_pin_holds_the_running_perfgate_as_if_it_were_installed(
         "import perfgate.execute, importlib.metadata as m; print(perfgate.__path__[0]);"
         "print([e.value for e in m.distribution('perfgate').entry_points])"
     )
-    env = environment_there({}, tree, workload=FUNCTION, imports=tmp_path / "w")
+    env = environment_there({}, tree)
     done = subprocess.run(
         [sys.executable, "-P", "-S", "-c", code],
         cwd=tree.root,
@@ -97,7 +96,7 @@ def test_the_path_is_that_of_the_project_in_the_checkout(
     site = f"{root}/.venv/lib/python3/site-packages"
     inherited = f"{root}/conf:{root}/lib:/opt/lib:relative:{site}"
     given = {"PYTHONPATH": inherited, "PATH": "/bin", "KEPT": f"{repository.root}/data"}
-    found = environment_there(given, tree, workload=FUNCTION, imports=IMPORTS)
+    found = environment_there(given, tree)
     assert found["PYTHONPATH"].split(":") == [
         str(tree.home / "worker"),
         str(tree.root),
@@ -108,12 +107,7 @@ def test_the_path_is_that_of_the_project_in_the_checkout(
         "relative",
         f"{repository.root}/.venv/lib/python3/site-packages",
     ]
-    assert found["PERFGATE_IMPORT_LOG"] == "/run/imports"
-    assert (found["PATH"], found["KEPT"], "PERFGATE_IMPORT_LOG_SIGTERM" in found) == (
-        "/bin",
-        given["KEPT"],
-        False,
-    )
+    assert (found["PATH"], found["KEPT"]) == ("/bin", given["KEPT"])
 
 
 def test_editable_installations_by_path_lead_into_the_checkout(
@@ -134,7 +128,7 @@ def test_editable_installations_by_path_lead_into_the_checkout(
     ]
     (site / "project.pth").write_text("\n".join(lines))
     (site / "broken.pth").write_bytes(b"\xff\n")
-    found = environment_there({}, tree, workload=FUNCTION, imports=IMPORTS)
+    found = environment_there({}, tree)
     assert found["PYTHONPATH"].split(":")[3:] == [str(tree.root / "workloads")]
 
 
@@ -142,27 +136,17 @@ def test_what_torch_compiles_as_it_runs_lies_next_to_the_checkout(
     tree: Worktree, repository: Repository
 ) -> None:
     """Both sides are alive at once, and torch calls what it builds as the caller does."""
-    declared = FUNCTION.model_copy(
-        update={"env": {"TORCH_EXTENSIONS_DIR": str(repository.root / "ext")}}
-    )
-    for workload, env in (
-        (FUNCTION, {}),
-        (FUNCTION, {"TORCH_EXTENSIONS_DIR": "/cache"}),
-        (declared, {}),
-    ):
-        found = environment_there(env, tree, workload=workload, imports=IMPORTS)
+    project = {"TORCH_EXTENSIONS_DIR": str(repository.root / "ext")}
+    for declared, env in (({}, {}), ({}, {"TORCH_EXTENSIONS_DIR": "/cache"}), (project, {})):
+        found = environment_there(env, tree, declared=declared)
         assert found["TORCH_EXTENSIONS_DIR"] == str(tree.home / "torch_extensions")
 
 
-def test_an_interpreter_of_the_checkouts_own_comes_first_with_its_programs(tree: Worktree) -> None:
+def test_an_interpreter_of_the_checkouts_own_is_found(tree: Worktree) -> None:
     (tree.root / ".venv" / "bin").mkdir(parents=True)
     (tree.root / ".venv" / "bin" / "python").symlink_to(sys.executable)
     python = interpreter(tree, ".venv/bin/python")
     assert python == tree.root / ".venv" / "bin" / "python"
-    found = environment_there(
-        {"PATH": "/bin"}, tree, workload=FUNCTION, imports=IMPORTS, python=python
-    )
-    assert found["PATH"] == f"{python.parent}:/bin"
 
 
 def test_an_interpreter_that_is_not_there_is_reported(tree: Worktree) -> None:

@@ -10,7 +10,6 @@ import pytest
 from support import records
 from support.prepared import (
     WOBBLE,
-    Made,
     Pairs,
     came,
     gated,
@@ -21,13 +20,11 @@ from support.prepared import (
     slower,
 )
 
-from perfgate.bless import bless as blessing
-from perfgate.gate.underway import Checked
-from perfgate.model.baseline import Anchor, Baseline, Blessing, Commit, Milestone
+from perfgate.model.baseline import Anchor, Baseline, Milestone
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
-from perfgate.model.settings import Policy, Settings
+from perfgate.model.settings import Policy
 from perfgate.model.verdict import Stage
 
 PASSED, REGRESSED = Outcome.PASSED, Outcome.REGRESSED
@@ -114,56 +111,6 @@ def test_what_a_lower_clock_may_account_for_is_no_drift() -> None:
     for mhz, outcome in ((1940, PASSED), (1980, REGRESSED)):
         made = screen(100 * (1.01**8 - 1), clock_mhz=mhz)
         assert gated(made[:3], None, drifted(*STEPS)).verdict.outcome is outcome
-
-
-# Ten commits of +1 % each
-
-
-def at(commits: int) -> list[Made]:
-    wobbles = (0.0, 0.05, -0.05, 0.03, -0.03)
-    return [
-        records.run({Metric.STEP_MS: 12.34 * 1.01**commits * (1 + wobble / 100)})
-        for wobble in wobbles
-    ]
-
-
-def of_commit(baseline: Baseline | None, commits: int, *, blessed_at: int = 0) -> Checked:
-    alternate = Pairs(at(blessed_at), at(commits))
-    return gated(at(commits), alternate, baseline, policy=Policy(runs=5))
-
-
-def blessed(checked: Checked, old: Baseline | None, commits: int) -> Baseline:
-    commit = Commit(sha=f"{commits:040x}", branch="main")
-    when = records.NOON + timedelta(days=commits)
-    result = records.result(at=when, measured=checked.runs, judged=checked.verdict)
-    return blessing.bless(
-        [result.model_copy(update={"commit": commit})],
-        old,
-        Blessing(by="Ada <ada@example.org>", at=when, reason=f"commit {commits}", commit=commit),
-        code_now=records.CODE,
-        settings=Settings(),
-    )
-
-
-def test_ten_commits_that_are_each_blessed_end_against_the_anchor() -> None:
-    baseline = blessed(of_commit(None, 0), None, 0)
-    for commits in range(1, 11):
-        checked = of_commit(baseline, commits, blessed_at=commits - 1)
-        if checked.verdict.outcome is REGRESSED:
-            break
-        assert checked.verdict.outcome is PASSED
-        baseline = blessed(checked, baseline, commits)
-    assert commits == 7
-    assert checked.verdict.drift is not None
-    assert checked.verdict.drift.path[0].step_ms == 12.34
-    reasons = [point.reason for point in checked.verdict.drift.path[1:]]
-    assert reasons == [f"commit {n}" for n in range(1, 7)]
-
-
-def test_ten_commits_that_are_only_let_through_end_against_the_baseline() -> None:
-    baseline = blessed(of_commit(None, 0), None, 0)
-    outcomes = [of_commit(baseline, commits).verdict.outcome for commits in range(1, 11)]
-    assert outcomes == [PASSED] + [REGRESSED] * 9
 
 
 # Where the SM clock is not what it was

@@ -8,17 +8,25 @@ from pathlib import Path
 
 import pytest
 from support import records
-from support.prepared import FULL, expect, gated, noisy_baseline, screen
+from support.prepared import (
+    FULL,
+    PreparedLab,
+    expect,
+    noisy_baseline,
+    pairs,
+    with_runs,
+)
 
 from perfgate.execute.lab import Invocation
-from perfgate.gate.close import close, missing, sharing_after, step_down_times
-from perfgate.gate.forecast import forecast
+from perfgate.gate.close import close, step_down_times
+from perfgate.gate.expect import Expectation
 from perfgate.gate.gate import Gate
-from perfgate.gate.notes import not_measured
+from perfgate.gate.plan import forecast
+from perfgate.gate.underway import Underway
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import Metric
 from perfgate.model.note import note
-from perfgate.model.outcome import OnInconclusive, OnNew, Outcome
+from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Form
 from perfgate.model.settings import Policy, Settings
 from perfgate.model.verdict import Verdict
@@ -53,61 +61,11 @@ def test_every_expected_workload_must_open(
     closing = close(expected, verdicts(**outcomes), Policy())
     assert [one.code for one in closing.notes] == codes
     assert (closing.opens, closing.exit_status) == (not codes, int(bool(codes)))
-
-
-@pytest.mark.parametrize(
-    ("skipped", "named", "code"),
-    [
-        ({"b.py": "no flash_attn"}, True, "orphan-perhaps-skipped"),
-        (None, True, "orphan-of-file"),
-        (None, False, "orphan"),
-    ],
-)
-def test_a_baseline_without_a_workload_shuts(
-    skipped: dict[str, str] | None, named: bool, code: str
-) -> None:
-    notes = missing({"b": "b.py"}, skipped, files_named=named)
-    assert [one.code for one in notes] == [code]
-    closing = close(["a"], verdicts(a=Outcome.PASSED), Policy()).but(*notes)
-    assert (closing.opens, len(closing.shut_by)) == (False, 1)
-
-
-@pytest.mark.parametrize("on_new", OnNew)
-@pytest.mark.parametrize("on_inconclusive", OnInconclusive)
-@pytest.mark.parametrize("outcome", Outcome)
-def test_an_outcome_opens_the_gate_only_as_the_policy_says(
-    outcome: Outcome, on_inconclusive: OnInconclusive, on_new: OnNew
-) -> None:
-    policy = Policy(on_inconclusive=on_inconclusive, on_new=on_new)
-    allowed = {Outcome.PASSED, Outcome.IMPROVED}
-    allowed |= {Outcome.INCONCLUSIVE} if on_inconclusive is OnInconclusive.WARN else set()
-    allowed |= {Outcome.NO_BASELINE} if on_new is OnNew.ALLOW else set()
-    assert close(["a"], verdicts(a=outcome), policy).opens is (outcome in allowed)
-
-
-def test_a_workload_that_never_came_to_its_first_run_shuts_and_says_why() -> None:
-    late = note("too-late", budget_s=60.0)
-    verdict = not_measured("a", late)
-    assert (verdict.why, verdict.runs, verdict.metrics) == (late, 0, ())
-    lenient = Policy(on_inconclusive=OnInconclusive.WARN, on_new=OnNew.ALLOW)
-    closing = close(["a"], {"a": verdict}, lenient)
-    assert (closing.opens, closing.exit_status) == (False, 1)
-    (shut,) = closing.notes
-    assert shut.fields == {"workload": "a", "outcome": Outcome.NOT_MEASURED}
+    shut = closing.but(note("orphan", workload="c", of_file=None, perhaps=None))
+    assert (shut.opens, len(shut.shut_by)) == (False, len(codes) + 1)
 
 
 # Many workloads share the error
-
-
-def test_workloads_of_one_gate_share_the_error() -> None:
-    smallest = []
-    for workloads in (1, 4):
-        verdict = gated(screen(2.5), None, policy=Policy(workloads=workloads)).verdict
-        row = verdict.of(Metric.STEP_MS)
-        assert verdict.workloads == workloads
-        assert row is not None
-        smallest.append(row.smallest or 0.0)
-    assert smallest[0] < smallest[1]
 
 
 def lost(name: str, outcome: Outcome, level: float) -> Verdict:
@@ -124,28 +82,6 @@ def test_a_loss_missed_for_sharing_shows_once_the_others_are_known() -> None:
     assert (name, changed.outcome) == ("b", Outcome.REGRESSED)
     assert [row.outcome for row in changed.metrics] == [Outcome.REGRESSED]
     assert step_down_times(both, workloads=3) == {}
-
-
-@pytest.mark.parametrize(
-    ("judged", "sharing"),
-    [
-        pytest.param([], 4, id="the first"),
-        pytest.param([(None, 4)], 4, id="no loss"),
-        pytest.param([(0.26, 4)], 4, id="a loss that is not shown"),
-        pytest.param([(0.25, 4)], 3, id="a loss that just is"),
-        pytest.param([(0.25, 4), (0.33, 3)], 2, id="the next at its own level"),
-        pytest.param([(0.26, 4), (0.25, 4)], 3, id="one of two"),
-        pytest.param([(0.01, 4)] * 4, 1, id="all"),
-    ],
-)
-def test_those_that_have_lost_leave_their_share_of_the_error_to_the_next(
-    judged: list[tuple[float | None, int]], sharing: int
-) -> None:
-    before = {
-        str(number): records.verdict().model_copy(update={"loss_level": level, "workloads": among})
-        for number, (level, among) in enumerate(judged)
-    }
-    assert sharing_after(before, workloads=4) == sharing
 
 
 @pytest.mark.parametrize("is_kept", [True, False])
@@ -179,76 +115,67 @@ def test_a_loss_that_shows_at_the_end_is_kept_as_one(tmp_path: Path, *, is_kept:
 
 
 PAIRS, BOTH = [Form.PAIR], [Form.PAIR, Form.BLOCK]
+TIMED = with_runs(FULL, wall_s=10.0)
+
+
+def planned(
+    expected: Expectation,
+    forms: list[Form],
+    policy: Policy | None = None,
+    *,
+    against: bool = False,
+) -> list[str]:
+    by_form = {form: pairs(0, 0) for form in forms}
+    lab = PreparedLab(made=[], by_form=by_form, machine=expected.machine)
+    plan = forecast(Underway(expected, lab, policy or Policy(), against=against))
+    return [say.fact(one) for one in plan if one.code != "plan-holds"]
 
 
 @pytest.mark.parametrize(
-    ("baseline", "forms", "policy", "spending"),
+    ("baseline", "forms", "policy", "said"),
     [
-        pytest.param(FULL, PAIRS, Policy(), ["5 runs", "12 A/B pairs"], id="pairs"),
-        pytest.param(FULL, BOTH, Policy(), ["5 runs", "12 A/B pairs"], id="quiet"),
+        pytest.param(FULL, PAIRS, Policy(), ["5 runs", "up to 12 A/B pairs more"], id="pairs"),
         pytest.param(
             noisy_baseline(),
             BOTH,
             Policy(),
-            ["1 run", "3 A/B pairs in blocks", "up to 9 A/B pairs in blocks more"],
+            ["1 run, for its", "3 A/B pairs in blocks", "up to 9 A/B pairs in blocks more"],
             id="noisy",
         ),
-        pytest.param(
-            noisy_baseline(),
-            BOTH,
-            Policy(runs=3, stops_early=False),
-            ["5 runs", "12 A/B pairs in blocks"],
-            id="noisy, of as many runs as were asked for",
-        ),
-        pytest.param(FULL, [], Policy(), ["5 runs", "5 runs"], id="stored"),
+        pytest.param(FULL, [], Policy(), ["5 runs", "up to 5 runs more"], id="stored"),
         pytest.param(FULL, [], Policy(runs=10, max_runs=10), ["10 runs"], id="one look"),
-        pytest.param(FULL, BOTH, Policy(runs=1, max_runs=1), ["1 run", "1 run"], id="too few"),
-        pytest.param(None, BOTH, Policy(), ["5 runs"], id="nothing to compare with"),
+        pytest.param(
+            FULL, BOTH, Policy(runs=3, max_runs=8), ["5 runs", "up to 3 runs more"], id="few"
+        ),
+        pytest.param(None, BOTH, Policy(), ["nothing to compare with yet: measuring 5 runs"]),
+        pytest.param(
+            TIMED,
+            PAIRS,
+            Policy(),
+            ["about 50 s, at most 4 min 50 s", "5 runs", "12 A/B pairs"],
+            id="and how long",
+        ),
+        pytest.param(
+            with_runs(noisy_baseline(), wall_s=10.0),
+            [Form.BLOCK],
+            Policy(max_runs=9),
+            ["about 1 min 30 s", "1 run, for its counts", "3 A/B pairs in blocks"],
+            id="all at once",
+        ),
     ],
 )
 def test_it_is_said_before_what_is_to_be_spent(
-    baseline: Baseline | None, forms: list[Form], policy: Policy, spending: list[str]
+    baseline: Baseline | None, forms: list[Form], policy: Policy, said: list[str]
 ) -> None:
-    plan = forecast(expect(baseline), policy, forms, run_s=None)
-    said = [say.fact(one) for one in plan if one.code != "plan-holds"]
-    assert len(said) == len(spending)
-    assert all(text in one for one, text in zip(said, spending, strict=True))
-
-
-@pytest.mark.parametrize(
-    ("forms", "policy", "codes"),
-    [
-        (PAIRS, Policy(), ["plan-counts", "plan-pairs", "plan-if-inconclusive", "plan-holds"]),
-        ([Form.BLOCK], Policy(max_runs=9), ["plan-counts", "plan-blocks", "plan-holds"]),
-        (BOTH, Policy(max_runs=5), ["plan-runs"]),
-    ],
-)
-def test_where_stored_times_do_not_hold_counts_and_pairs_are_planned(
-    forms: list[Form], policy: Policy, codes: list[str]
-) -> None:
-    plan = forecast(expect(FULL, on=UPDATED), policy, forms, run_s=None)
-    assert [one.code for one in plan] == codes
-
-
-@pytest.mark.parametrize(
-    ("baseline", "forms", "said"),
-    [
-        (None, BOTH, "about 50 s"),
-        (FULL, PAIRS, "about 50 s, at most 4 min 50 s"),
-        (FULL, [], "about 50 s, at most 1 min 40 s"),
-    ],
-)
-def test_it_is_said_how_long_it_takes(
-    baseline: Baseline | None, forms: list[Form], said: str
-) -> None:
-    plan = forecast(expect(baseline), Policy(), forms, run_s=10.0)
-    assert say.fact(plan[0]) == said
+    plan = planned(expect(baseline), forms, policy)
+    assert len(plan) == len(said)
+    assert all(text in one for one, text in zip(plan, said, strict=True))
 
 
 def test_the_plan_of_another_commit_and_of_a_baseline_that_cannot_be_read() -> None:
-    plan = forecast(expect(), Policy(), PAIRS, run_s=None, against=True)
-    assert [one.code for one in plan] == ["plan-pairs", "plan-if-inconclusive"]
-    plan = forecast(expect(), Policy(max_runs=4), PAIRS, run_s=None, against=True)
-    assert [one.code for one in plan] == ["no-runs-for-pairs"]
-    plan = forecast(expect(trouble=note("quoted", text="x")), Policy(), PAIRS, run_s=None)
-    assert [one.code for one in plan] == ["plan-nothing"]
+    assert planned(expect(), PAIRS, against=True) == [
+        "3 A/B pairs",
+        "if that is inconclusive: up to 9 A/B pairs more",
+    ]
+    assert planned(expect(), PAIRS, Policy(max_runs=4), against=True) == ["nothing can be measured"]
+    assert planned(expect(trouble=note("quoted", text="x")), PAIRS) == ["nothing can be measured"]

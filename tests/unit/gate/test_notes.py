@@ -20,6 +20,7 @@ from support.prepared import (
 
 from perfgate.gate.check import check
 from perfgate.gate.notes import shared
+from perfgate.gate.underway import Underway
 from perfgate.model.baseline import Baseline, BlessedRun
 from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, PERIODS, Metric
@@ -127,19 +128,6 @@ def test_why_the_quick_check_did_not_count_is_said(
     assert slower(0).conditions.sm_clock_mhz == then
 
 
-@pytest.mark.parametrize(
-    ("then", "now", "said"),
-    [
-        (1980.0, 1980.0, []),
-        (1980.0, 1975.0, []),
-        (1980.0, 1755.0, ["kernels-follow"]),
-    ],
-)
-def test_another_sm_clock_is_noted(then: float, now: float, said: list[str]) -> None:
-    verdict = gated([slower(0, clock_mhz=now)], None, blessed_as(slower(0, clock_mhz=then))).verdict
-    assert [one.code for one in verdict.notes if one.code == "kernels-follow"] == said
-
-
 def test_a_budget_without_effect_is_said_after_the_lack_of_an_ab_run() -> None:
     verdict = gated([slower(0)], policy=Policy(budgets={Metric.H2D_EXPOSED_MS: 0.01})).verdict
     assert [one.code for one in verdict.notes[:2]] == ["no-ab-run", "budget-without-effect"]
@@ -172,24 +160,6 @@ def test_a_slow_start_is_a_warning(baseline: Baseline | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("steps_ms", "budget", "losses"),
-    [
-        pytest.param((10, 10.6, 9.7, 10.3, 10.1), 0.02, [0.728], id="far apart"),
-        pytest.param((10, 10.6, 9.7, 10.3, 10.1), 1.0, [], id="within a wide budget"),
-        pytest.param((12.34, 12.31, 12.36, 12.33, 12.35), 0.02, [], id="alike"),
-    ],
-)
-def test_runs_that_could_not_hold_a_loss_are_said_before_they_are_blessed(
-    steps_ms: Sequence[float], budget: float, losses: list[float]
-) -> None:
-    policy = Policy(budgets={Metric.STEP_MS: budget})
-    verdict = gated(records.runs(*steps_ms), None, None, policy=policy).verdict
-    assert (verdict.outcome, verdict.runs) == (Outcome.NO_BASELINE, 5)
-    assert [one.code for one in verdict.notes] == ["runs-too-coarse"] * len(losses)
-    assert [one.fields["loss"] for one in verdict.notes] == pytest.approx(losses, abs=1e-3)
-
-
-@pytest.mark.parametrize(
     ("baseline", "outcome", "said"),
     [
         (FULL, Outcome.PASSED, [note("parameters-unread", Severity.WARN, parameters=("model",))]),
@@ -202,6 +172,8 @@ def test_parameters_that_no_text_shows_are_said_where_something_was_compared(
     expected = expect(baseline)
     workload = expected.workload.model_copy(update={"by_id": ("model",)})
     lab = PreparedLab(made=screen(0), by_form={}, machine=expected.machine)
-    verdict = check(expected.model_copy(update={"workload": workload}), lab, Policy()).verdict
+    verdict = check(
+        Underway(expected.model_copy(update={"workload": workload}), lab, Policy())
+    ).verdict
     found = [one for one in verdict.notes if one.code != "no-ab-run"]
     assert (verdict.outcome, found) == (outcome, said)

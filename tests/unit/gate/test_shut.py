@@ -6,7 +6,6 @@ import math
 
 import pytest
 
-from perfgate.gate.notes import shut_anyway
 from perfgate.judge.looks import AB_PLAN, INTERLEAVED_PLAN, SCREEN_PLAN, STORED_PLAN
 from perfgate.model.metric import Basis, Metric
 from perfgate.model.note import quoted
@@ -46,20 +45,16 @@ def test_a_row_says_how_many_budgets_its_loss_is_estimated_at(
     assert row.budgets_lost == pytest.approx(budgets)
     found = verdict(row)
     assert found.opens(on_inconclusive=OnInconclusive.WARN) is (budgets < 2)
-    assert bool([*shut_anyway(found)]) is (budgets >= 2)
     assert not found.opens()
 
 
 def test_the_largest_loss_is_named() -> None:
     large = OPEN.model_copy(update={"metric": Metric.KERNEL_MS, "change": 0.2})
     assert verdict(OPEN.model_copy(update={"change": 0.05}), large).beyond[0] is large
-    (found,) = shut_anyway(verdict(OPEN, large))
-    assert (found.code, found.fields["metric"]) == ("shut-by-size", "kernel_ms")
 
 
 def test_fewer_runs_than_a_verdict_needs_open_no_gate() -> None:
     assert not verdict(OPEN, runs=FEWEST_TO_PASS - 1).opens(on_inconclusive=OnInconclusive.WARN)
-    assert [*shut_anyway(verdict(OPEN, runs=2))]
     assert {plan.fewest_to_pass for plan in (SCREEN_PLAN, STORED_PLAN)} == {FEWEST_TO_PASS}
     assert {plan.fewest_to_pass for plan in (AB_PLAN, INTERLEAVED_PLAN)} == {FEWEST_TO_JUDGE}
 
@@ -67,4 +62,3 @@ def test_fewer_runs_than_a_verdict_needs_open_no_gate() -> None:
 def test_other_outcomes_are_the_settings_own() -> None:
     large = OPEN.model_copy(update={"change": 0.5})
     assert verdict(large, outcome=Outcome.PASSED, runs=1).opens()
-    assert not [*shut_anyway(verdict(large, outcome=Outcome.REGRESSED, runs=1))]

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
 from perfgate.judge.compare import (
-    FLOOR_SD,
     PRIOR_DF,
-    Comparison,
     Learnt,
     Occasions,
     SideSums,
@@ -53,8 +49,8 @@ def occasions(
 def test_an_ab_run_is_students_t_with_pooled_variance() -> None:
     found = in_ab_run(side(BEFORE), side(AFTER))
     peer = stats.ttest_ind(AFTER, BEFORE, alternative="greater")
-    assert float(found.p_slower) == pytest.approx(peer.pvalue)
-    assert float(found.p_slower + found.p_faster) == pytest.approx(1)
+    assert float(found.p_value(slower=True)) == pytest.approx(peer.pvalue)
+    assert float(found.p_value(slower=False)) == pytest.approx(1 - peer.pvalue)
     interval = stats.ttest_ind(AFTER, BEFORE).confidence_interval(0.95)
     assert [float(found.lower(0.975)), float(found.upper(0.975))] == pytest.approx(list(interval))
 
@@ -65,7 +61,7 @@ def test_beyond_stored_is_welchs_test_with_the_candidates_degrees_of_freedom_at_
         found = beyond_stored(side(BEFORE), side(after), occasions=NONE)
         peer = stats.ttest_ind(after, BEFORE, equal_var=False, alternative="greater")
         df = min(peer.df, len(after) - 1)
-        assert float(found.p_slower) == pytest.approx(stats.t.sf(peer.statistic, df))
+        assert float(found.p_value(slower=True)) == pytest.approx(stats.t.sf(peer.statistic, df))
 
 
 def test_what_occasions_differ_by_has_the_degrees_of_freedom_that_it_is_known_by() -> None:
@@ -91,28 +87,6 @@ def test_blocks_are_a_paired_t_with_a_prior() -> None:
     assert float(found.standard_error) == pytest.approx(np.sqrt(variance / 3))
     assert float(found.estimate) == pytest.approx(AFTER.mean())
     assert float(found.df) == 4
-
-
-@pytest.mark.parametrize(
-    "compared",
-    [
-        in_ab_run,
-        lambda one, other: beyond_stored(one, other, occasions=NONE),
-        lambda one, other: with_stored(one, other, prior_sd=0.0, occasions=NONE),
-    ],
-)
-def test_equal_runs_are_not_taken_for_certain(
-    compared: Callable[[SideSums, SideSums], Comparison],
-) -> None:
-    same = side(np.zeros(3))
-    assert float(compared(same, same).standard_error) > FLOOR_SD / 2
-
-
-def test_of_two_runs_an_ab_run_shows_nothing() -> None:
-    found = in_ab_run(side(np.zeros(1)), side(np.ones(1)))
-    assert float(found.df) == 0
-    assert float(found.p_slower) > 0.05
-    assert float(found.upper(0.975)) > 1e6
 
 
 def test_of_one_occasion_runs_that_differ_by_more_stand_for_what_nobody_knows() -> None:
@@ -155,8 +129,3 @@ def test_what_is_dropped_as_an_outlier_says_nothing_of_how_occasions_differ(
     without = occasions(values, runs, np.array([True, True, False, True, True]))
     assert float(without.sd) <= 0.005
     assert float(occasions(values, runs).sd) > 0.1
-
-
-def test_an_occasion_of_outliers_alone_counts_whole() -> None:
-    values, kept = np.array([0.0, 0.001, 0.3, 0.3]), np.array([True, True, False, False])
-    assert float(occasions(values, (2, 2), kept).sd) == float(occasions(values, (2, 2)).sd) > 0.1

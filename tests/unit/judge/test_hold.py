@@ -3,7 +3,7 @@ of the machine say of how its occasions differ."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
@@ -91,11 +91,6 @@ def test_a_share_of_the_step_is_held_in_its_own_basis() -> None:
     assert held(columns, BLOCKS, M.GAP_MS) == pytest.approx(0.02)
 
 
-@pytest.mark.parametrize("runs", [[10.0], [0.2, 34.0, 2.3, 28.0, 12.0]])
-def test_what_stored_runs_cannot_hold_is_bounded(runs: Sequence[float]) -> None:
-    assert 0.02 <= held({M.STEP_MS: runs}, STORED) < np.inf
-
-
 def test_garbage_is_too_coarse_and_a_wide_budget_makes_it_fine() -> None:
     garbage, quiet = blessed({M.STEP_MS: [0.2, 34.0, 2.3, 28.0, 12.0]}), blessed(steps(0.003))
     found = too_coarse(garbage, {})
@@ -128,25 +123,7 @@ def test_runs_that_differ_too_much_pass_no_screen_but_within_a_wide_budget() -> 
     assert screens(steps(0.003))
     assert not screens(steps(0.03))
     assert screens(steps(0.03), {M.STEP_MS: 0.2})
-    assert screens({M.SYNCS: [1.0]})
-
-
-def test_one_time_metric_that_differs_too_much_passes_no_screen() -> None:
-    copies = {**steps(0.003), M.H2D_MS: list(1 + 0.12 * SHAPE)}  # of a step of 10 ms, budget 1 %
-    assert not screens(copies)
-    assert screens(copies, {M.H2D_MS: 0.05})
-
-
-def test_idle_time_that_differs_passes_a_screen_where_the_step_does_not_feel_it() -> None:
-    idle = {M.GAP_MS: list(1 + 0.3 * SHAPE)}
-    known = {M.STEP_MS: NEAR}  # of one occasion alone no step is shown to be so steady
-    steady, noisy = steps(0.001), steps(0.01)
-    assert screens({**idle, **steady, M.STEP_MEAN_MS: steady[M.STEP_MS]}, spread=known)
-    assert not screens({**idle, **noisy, M.STEP_MEAN_MS: noisy[M.STEP_MS]}, spread=known)
-    # Stalls, which only the mean shows.
-    assert not screens({**idle, **steady, M.STEP_MEAN_MS: steps(0.03)[M.STEP_MS]}, spread=known)
-    assert not screens({**idle, **steady}, spread=known)
-    assert not screens({**idle, **steady, M.STEP_MEAN_MS: [0.0] * 5}, spread=known)
+    assert screens({M.SYNCS: [1.0] * 5})
 
 
 def test_what_other_workloads_say_of_occasions_counts_in_a_screen() -> None:

@@ -25,7 +25,6 @@ from perfgate.model.sample import NO_NCCL, ProcessSample, Run
 from perfgate.model.settings import Policy
 from perfgate.model.verdict import MetricVerdict, Stage, Verdict
 from perfgate.render.verdict import interval_text
-from perfgate.words import say
 
 M = Metric
 JITTER = [1.0, 1.002, 0.998, 1.001, 0.999] * 2
@@ -238,22 +237,6 @@ def test_copies_that_are_longer_in_some_runs_do_not_pass_behind_a_wide_budget_of
     assert found.outcome is Outcome.INCONCLUSIVE
 
 
-def test_what_the_blessed_runs_lack_counts_as_nothing_in_an_ab_run() -> None:
-    stored, alone = blessed({M.SYNCS: [1.0] * 5}), measured(columns(3))
-    found = judged(BASELINE, measured(columns(5)), AB_PLAN, stored=stored, alone=alone)
-    assert found.outcome is Outcome.PASSED
-
-
-@pytest.mark.parametrize(("spread", "noisy"), [(1.0, False), (10.0, True)])
-def test_steps_that_differ_by_more_than_a_percent_are_noisy(spread: float, noisy: bool) -> None:
-    steps = [10.0 * (1 + spread * (j - 1)) for j in JITTER[:5]]
-    assert of({**columns(5), M.STEP_MS: steps}).noisy is noisy
-
-
-def test_without_steps_nothing_is_called_noisy() -> None:
-    assert not judged(blessed({M.SYNCS: [1.0] * 5}), measured({M.SYNCS: [1.0] * 5})).noisy
-
-
 # -- Outcomes
 
 
@@ -335,12 +318,6 @@ def test_stalls_in_a_run_made_alone_cost_something_though_no_pair_has_them(plan:
     assert said(found) == (Outcome.INCONCLUSIVE, 8)
 
 
-def test_budgets_override_the_defaults() -> None:
-    lost = columns(5, step=1.04)
-    assert judged(BASELINE, measured(lost), budgets={M.STEP_MS: 0.2}).outcome is Outcome.PASSED
-    assert of(lost).outcome is not Outcome.PASSED
-
-
 def test_alpha_is_shared_by_the_time_metrics_and_the_workloads() -> None:
     lost = columns(5, step=1.3)
     alone = of(lost)
@@ -363,27 +340,25 @@ NOISY = [8.0 * (1 + 10 * (j - 1)) for j in JITTER[:5]]
             AB_PLAN,
             8,
             "open-slow-runs",
-            "allow-pairs",
+            "allow",
             id="slow",
         ),
-        pytest.param(
-            columns(5, step=1.015), STORED_PLAN, 5, "open-in-runs", "allow-runs", id="open"
-        ),
+        pytest.param(columns(5, step=1.015), STORED_PLAN, 5, "open-at-budget", "allow", id="open"),
         pytest.param(
             columns(10, step=1.015),
             STORED_PLAN,
             10,
-            "open-in-runs",
-            "let-pairs-settle",
+            "open-at-budget",
+            None,
             id="at its end",
         ),
-        pytest.param(columns(2), STORED_PLAN, 2, "too-few-runs", "allow-runs", id="too few"),
+        pytest.param(columns(2), STORED_PLAN, 2, "too-few", "allow", id="too few"),
         pytest.param(
             {**columns(5), M.KERNEL_MS: NOISY},
             AB_PLAN,
             5,
-            "open-in-pairs",
-            "allow-pairs",
+            "open-at-budget",
+            "allow",
             id="pairs",
         ),
         pytest.param(
@@ -391,11 +366,11 @@ NOISY = [8.0 * (1 + 10 * (j - 1)) for j in JITTER[:5]]
             AB_PLAN,
             5,
             "open",
-            "see-captures",
+            None,
             id="zeros",
         ),
         pytest.param(
-            columns(2, step=1.015), STORED_PLAN, 10, "unsettled-by-runs", None, id="between looks"
+            columns(2, step=1.015), STORED_PLAN, 10, "unsettled", None, id="between looks"
         ),
     ],
 )
@@ -408,78 +383,20 @@ def test_what_stays_open_says_why_and_what_to_do(
     assert (None if verdict.next is None else verdict.next.code) == then
 
 
-def test_how_long_a_slow_run_took_is_said_where_it_is_known() -> None:
-    slow = {**columns(8), M.STEP_MS: SLOW}
-    assert "took longer (up to 200 %), " in say.fact(of(slow, AB_PLAN, max_runs=8).why)
-    alone = measured({**columns(3), M.STEP_MS: [10.0, 30.0, 10.0]})
-    before = judged(
-        BASELINE,
-        measured(columns(3)),
-        INTERLEAVED_PLAN,
-        max_runs=3,
-        stored=BASELINE,
-        alone=alone,
-    )
-    assert before.why.code == "open-slow-runs"
-    assert "1 of 6 processes took longer, " in say.fact(before.why)
-
-
 def twelve(columns: Columns) -> Columns:
     return {metric: [*values, *values[:2]] for metric, values in columns.items()}
-
-
-NOISY_STEPS: Columns = {M.STEP_MS: [10.1 * (1 + 10 * (j - 1)) for j in JITTER]}
-
-
-@pytest.mark.parametrize(
-    ("steps", "forms", "codes"),
-    [
-        (NOISY_STEPS, (), ("open-in-pairs", "steady")),
-        (NOISY_STEPS, (Stage.BLOCKS,), ("open-in-pairs", "take-turns")),
-        ({M.STEP_MS: [10.0, 30.0, 10.0] * 3 + [10.0]}, (), ("open-slow-runs", "find-slow-runs")),
-    ],
-)
-def test_what_twelve_pairs_leave_open_is_to_be_steadied_or_found_out(
-    steps: Columns, forms: tuple[Stage, ...], codes: tuple[str, str]
-) -> None:
-    now = measured(twelve({**columns(10), **steps}))
-    there = blessed(twelve(BASE))
-    verdict = judged(there, now, AB_PLAN, max_runs=12, can_pair=frozenset(forms))
-    assert (verdict.outcome, verdict.more) == (Outcome.INCONCLUSIVE, 0)
-    assert verdict.next is not None
-    assert (verdict.why.code, verdict.next.code) == codes
-
-
-def test_two_modes_that_chance_may_have_mixed_are_called_so() -> None:
-    fast, slow = [5.3, 5.31, 5.29, 5.3, 5.32, 8.2], [8.2, 8.21, 8.19, 8.2, 5.31, 8.22]
-    verdict = judged(blessed({M.STEP_MS: fast}), measured({M.STEP_MS: slow}), AB_PLAN, max_runs=6)
-    assert (verdict.outcome, verdict.why.code) == (Outcome.INCONCLUSIVE, "open-two-modes")
-
-
-VARYING: Columns = {**BASE, M.SYNCS: [4.0, 5.0] * 5}
 
 
 def test_a_varying_count_that_rose_in_every_run_is_open_until_chance_is_out_of_the_question() -> (
     None
 ):
-    few = blessed({metric: values[:5] for metric, values in VARYING.items()})
-    three = judged(few, measured(columns(syncs=[6.0] * 3)))
-    assert said(three) == (Outcome.INCONCLUSIVE, 5)
-    assert said(judged(few, measured(columns(5, syncs=[6.0] * 5)))) == (
-        Outcome.REGRESSED,
-        5,
+    few = blessed(
+        {**{metric: values[:5] for metric, values in BASE.items()}, M.SYNCS: [4, 5] * 2 + [4]}
     )
-    assert said(judged(few, measured(columns(5, syncs=[6.0] * 4 + [5.0])))) == (
-        Outcome.PASSED,
-        5,
-    )
-    allowed = judged(few, measured(columns(4, syncs=[6.0] * 4)), plan=AB_PLAN, max_runs=4)
-    assert allowed.next is not None
-    assert allowed.next.code == "allow-pairs"
-    one = blessed({metric: values[:2] for metric, values in VARYING.items()})
-    steady = judged(one, measured(columns(10, syncs=[6.0] * 10))).next
-    assert steady is not None
-    assert steady.code == "steady-count"
+    assert said(judged(few, measured(columns(5, syncs=[6.0] * 5)))) == (Outcome.REGRESSED, 5)
+    verdict = judged(few, measured(columns(4, syncs=[6.0] * 4)), AB_PLAN, max_runs=4)
+    assert verdict.next is not None
+    assert (verdict.why.code, verdict.next.code) == ("open", "allow")
 
 
 # -- Processes
@@ -507,16 +424,6 @@ def test_a_metric_that_runs_lack_is_not_measured_with_the_runs_own_reason() -> N
 def test_a_run_without_processes_measures_nothing() -> None:
     empty = Run(started_at=MOMENT, wall_s=1.0, processes=())
     assert judged(BASELINE, [empty]).outcome is Outcome.NOT_MEASURED
-
-
-def test_the_slowest_process_of_a_run_is_judged() -> None:
-    ranks = tuple(
-        ProcessSample(pid=rank, rank=rank, steps=30, values={M.STEP_MS: ms}, window_ms=300.0)
-        for rank, ms in enumerate((10.0, 12.0))
-    )
-    runs = [Run(started_at=MOMENT, wall_s=1.0, processes=ranks)] * 5
-    verdict = judged(blessed({M.STEP_MS: [10.0] * 10}), runs, plan=AB_PLAN)
-    assert verdict.outcome is Outcome.REGRESSED
 
 
 @pytest.mark.parametrize(
@@ -577,9 +484,7 @@ def test_counts_of_ranks_that_are_not_all_known_or_exact(
         ([1.0, 1.0], [3.0, 3.0], None, False),
         ([1.0, 1.0, 1.0], [3.0, 3.0, 3.0], None, True),
         ([1.0, 1.0, 1.0], [3.0, 3.0, 4.0], None, False),
-        ([1.0, 1.0], [3.0, 4.0], [1.0] * 5, True),
         ([1.0, 1.0, 1.0], [3.0, 3.0, 3.0], [1.0, 1.0, 2.0, 1.0, 1.0], False),
-        ([1.0, 1.0, 2.0], [3.0, 3.0, 3.0], [1.0] * 5, False),
         ([1.0, 1.0, 1.0], [3.0, 3.0, 3.0], [None] * 5, True),
     ],
 )
@@ -595,13 +500,6 @@ def test_in_an_ab_run_a_count_is_exact_by_what_is_blessed_or_by_three_runs(
     assert row is not None
     assert row.exact is exact
     assert row.outcome is (Outcome.REGRESSED if exact else Outcome.INCONCLUSIVE)
-
-
-def test_slow_runs_that_chance_excuses_are_noted_where_it_passes() -> None:
-    now = {**twelve(BASE), M.STEP_MS: [*BASE[M.STEP_MS], 10.0, 30.0]}
-    verdict = judged(blessed(twelve(BASE)), measured(now), AB_PLAN, max_runs=12)
-    assert verdict.outcome is Outcome.PASSED
-    assert [(one.code, one.fields["slow"]) for one in verdict.notes] == [("slow-by-chance", 1)]
 
 
 def test_without_a_baseline_nothing_is_held_against_stored_runs() -> None:

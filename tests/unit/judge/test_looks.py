@@ -11,7 +11,6 @@ from perfgate.judge.looks import (
     STORED_PLAN,
     Plan,
     step_down,
-    still_sharing,
 )
 
 
@@ -34,11 +33,6 @@ def test_each_loss_leaves_more_to_spend_for_the_next(
     levels: dict[str, float | None], lost: str
 ) -> None:
     assert step_down(levels, workloads=4) == set(lost)
-
-
-@pytest.mark.parametrize(("lost", "sharing"), [(0, 4), (1, 3), (3, 1), (4, 1)])
-def test_as_many_share_as_have_not_lost_yet(lost: int, sharing: int) -> None:
-    assert still_sharing(lost, workloads=4) == sharing
 
 
 @pytest.mark.parametrize(

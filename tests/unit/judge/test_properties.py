@@ -16,8 +16,6 @@ from perfgate.judge.looks import (
     SCREEN_PLAN,
     STORED_PLAN,
     Plan,
-    step_down,
-    still_sharing,
 )
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import METRICS, Kind, Metric
@@ -215,29 +213,6 @@ def test_a_shift_of_the_occasion_that_both_sides_of_an_ab_run_share_changes_noth
     assert on_the_limit or one.outcome is other.outcome
 
 
-@given(
-    levels=st.dictionaries(
-        st.text(min_size=1, max_size=3), st.none() | st.floats(0, 2), max_size=8
-    ),
-    more=st.integers(0, 5),
-)
-@settings(max_examples=200)
-def test_judging_in_the_order_of_running_finds_no_more_than_the_step_down(
-    levels: dict[str, float | None], more: int
-) -> None:
-    workloads = len(levels) + more
-    found: set[str] = set()
-    for name, level in levels.items():
-        if level is not None and level * still_sharing(len(found), workloads=workloads) <= 1:
-            found.add(name)
-    at_the_end = step_down(levels, workloads=workloads)
-    assert found <= at_the_end
-    assert {
-        name for name, level in levels.items() if level is not None and level * workloads <= 1
-    } <= at_the_end
-    assert all((levels[name] or 0.0) <= 1 for name in at_the_end)
-
-
 @pytest.mark.parametrize("plan", [SCREEN_PLAN, STORED_PLAN, AB_PLAN], ids=lambda plan: plan.stage)
 @pytest.mark.parametrize("metric", [Metric.STEP_MS, Metric.KERNEL_MS, Metric.GAP_MS])
 @given(
@@ -270,19 +245,6 @@ def test_a_larger_slowdown_never_gets_a_milder_verdict(
     found = [one for slowdown in ordered if (one := severity(slowdown)) is not None]
     assert [row for row, _ in found] == sorted(row for row, _ in found)
     assert [verdict for _, verdict in found] == sorted(verdict for _, verdict in found)
-
-
-@given(blessed_count=st.integers(0, 50), rise=st.integers(1, 50), runs=st.integers(2, 10))
-@settings(max_examples=50)
-def test_any_confirmed_rise_of_an_exact_count_regresses(
-    blessed_count: int, rise: int, runs: int
-) -> None:
-    before = blessed({Metric.STEP_MS: [10.0] * 3, Metric.SYNCS: [float(blessed_count)] * 3})
-    now: Columns = {
-        Metric.STEP_MS: [10.0] * runs,
-        Metric.SYNCS: [float(blessed_count + rise)] * runs,
-    }
-    assert verdict_of(before, now).outcome is Outcome.REGRESSED
 
 
 @pytest.mark.parametrize(

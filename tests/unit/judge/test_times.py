@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from support.judging import MOMENT, blessed, judged, measured
 
-from perfgate.judge.compare import Learnt
 from perfgate.judge.looks import AB_PLAN, INTERLEAVED_PLAN, SCREEN_PLAN, STORED_PLAN, Plan
 from perfgate.judge.rows import at_level
 from perfgate.judge.times import SPECS, TimeRule, columns, look_at, rule_of
@@ -142,28 +141,13 @@ def test_a_slow_run_keeps_it_from_passing(plan: Plan) -> None:
     assert [(drop.side, drop.index) for drop in verdict.dropped] == [("candidate", 4)]
 
 
-def test_at_the_last_look_one_slow_run_of_many_passes_and_half_of_them_do_not() -> None:
-    one, half = [*STEADY, *STEADY[1:], 30.0], [*STEADY, 30.0, 30.0, 30.0, 30.0, 10.0]
-    before = [*STEADY, *STEADY]
-    assert outcome(AB_PLAN, one, before=before, max_runs=10) is Outcome.PASSED
-    assert outcome(AB_PLAN, half, before=before, max_runs=10) is Outcome.INCONCLUSIVE
-
-
 @pytest.mark.parametrize("gain", [False, True])
 def test_modes_that_may_have_been_met_by_chance_decide_nothing(gain: bool) -> None:
     mostly_fast, mostly_slow = [5.3, 5.31, 5.29, 5.3, 5.32, 8.2], [8.2, 8.21, 8.19, 8.2, 5.31, 8.22]
     before, now = (mostly_slow, mostly_fast) if gain else (mostly_fast, mostly_slow)
-    _, row = verdict_of(AB_PLAN, now, before=before)
+    verdict, row = verdict_of(AB_PLAN, now, before=before, max_runs=6)
     assert (row.outcome, row.low, row.high) == (Outcome.INCONCLUSIVE, None, None)
-
-
-def test_calibrated_occasions_are_pooled_with_what_is_blessed() -> None:
-    x = np.log(np.asarray(STEADY) / 10)
-    well, little = (
-        rule(STORED_PLAN, learnt=Learnt(squares=df * 0.03**2, df=df)) for df in (20.0, 0.05)
-    )
-    assert not look_at(well, (x, x), is_last=True).passes
-    assert look_at(little, (x, x), is_last=True).passes
+    assert verdict.why.code == "open-two-modes"
 
 
 def test_a_rule_is_made_of_what_the_baseline_knows() -> None:
@@ -178,15 +162,13 @@ def test_a_rule_is_made_of_what_the_baseline_knows() -> None:
     assert rule_of(Metric.KERNEL_MS, kernels, {}).least_loss == 0
 
 
-@pytest.mark.parametrize(
-    ("why", "code"), [({}, "baseline-without-step"), (NO_STEPS, "sides-without-step")]
-)
-def test_a_share_of_no_step_is_not_measured(why: dict[Metric, Note], code: str) -> None:
+@pytest.mark.parametrize("why", [{}, NO_STEPS])
+def test_a_share_of_no_step_is_not_measured(why: dict[Metric, Note]) -> None:
     idle = {Metric.GAP_MS: STEADY}
     row = judged(blessed(idle), measured(idle, absent=why), AB_PLAN).of(Metric.GAP_MS)
     assert row is not None
     assert row.note is not None
-    assert (row.outcome, row.note.code) == (Outcome.NOT_MEASURED, code)
+    assert (row.outcome, row.note.code) == (Outcome.NOT_MEASURED, "without-step")
 
 
 def test_a_row_adds_up() -> None:

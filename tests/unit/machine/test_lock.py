@@ -122,17 +122,6 @@ def test_another_gpu_is_free_and_one_of_two_is_not_enough(tmp_path: Path) -> Non
         assert free_or_waiting([A], tmp_path), "a gate that gave up still holds what it had"
 
 
-def test_gates_without_a_gpu_take_turns_too(tmp_path: Path) -> None:
-    heard: list[Note] = []
-    with (
-        held_elsewhere(tmp_path, []),
-        pytest.raises(GpuTaken),
-        gpu_lock([], timeout_s=0.3, on_wait=heard.append, folder=tmp_path),
-    ):
-        pytest.fail("both gates run")
-    assert [one.fields["what"] for one in heard] == [note("machine-without-gpu")]
-
-
 def test_a_child_of_the_gate_does_not_keep_the_lock(tmp_path: Path) -> None:
     with gpu_lock([A], timeout_s=0, on_wait=refuse_to_wait, folder=tmp_path):
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])

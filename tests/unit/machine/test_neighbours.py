@@ -12,11 +12,10 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 
-from perfgate.machine.processes import NeighbourWatch, Owner, ProcessTable, opens_gpu
+from perfgate.machine.processes import NeighbourWatch, Owner, ProcessTable
 from perfgate.model.order import RUN_COOKIE
 
 GATE, OURS, STRANGER = 1, 40, 51
@@ -62,17 +61,8 @@ def test_whatever_is_there_before_the_run_is_a_neighbour_even_a_leftover_of_ours
     assert watch([OURS], [OURS]).neighbours() == ("python (40)",)
 
 
-def test_the_gate_itself_is_no_neighbour_but_is_remarked() -> None:
-    found = watch([GATE], [GATE, OURS])
-    assert (found.neighbours(), found.holds_gpu_itself) == ((), True)
-
-
-def test_an_mps_server_is_no_neighbour_but_is_remarked() -> None:
-    table = Table(
-        owners={OURS: Owner.OURS, 60: Owner.FOREIGN}, names={60: "nvidia-cuda-mps-server"}
-    )
-    found = watch([60], [60, OURS], table=table)
-    assert (found.neighbours(), found.servants) == ((), {"nvidia-cuda-mps-server"})
+def test_the_gate_itself_is_no_neighbour() -> None:
+    assert watch([GATE], [GATE, OURS]).neighbours() == ()
 
 
 def test_in_a_container_our_own_process_under_its_host_id_is_no_neighbour() -> None:
@@ -176,15 +166,3 @@ def test_an_orphan_of_another_run_that_uses_a_gpu_is_foreign(
     for pid in reparented(strangers, "another-run"):
         assert ProcessTable("this-run").owner(pid) is Owner.FOREIGN
         assert ProcessTable("this-run").describe(pid).endswith(f" ({pid})")
-
-
-def test_a_process_opens_a_gpu_when_one_of_its_files_is_a_gpu(tmp_path: Path) -> None:
-    for pid, targets in {
-        "7": ["/dev/null", "/dev/nvidia0"],
-        "8": ["/dev/null"],
-        "9": ["/dev/dxg"],
-    }.items():
-        (tmp_path / pid / "fd").mkdir(parents=True)
-        for number, target in enumerate(targets):
-            (tmp_path / pid / "fd" / str(number)).symlink_to(target)
-    assert [opens_gpu(pid, tmp_path) for pid in (7, 8, 9, 10)] == [True, False, True, None]

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 import numpy as np
 import pytest
-from support.measuring import GRAPH_MODE, NODE_MODE, SYNCHRONOUS, copied, only
+from support.measuring import GRAPH_MODE, NODE_MODE, SYNCHRONOUS, codes, copied, only
 from support.timelines import Call, Op, Range, build, draw
 
 from perfgate.model.metric import CALLED, EXPOSED, METRICS, PERIODS, Metric
-from perfgate.model.note import note
+from perfgate.model.note import Severity, note
 from perfgate.model.sample import ProcessSample
 from perfgate.model.timeline import Timeline
 
@@ -168,40 +168,24 @@ def without_ids(timeline: Timeline, *tables: str) -> Timeline:
     return dataclasses.replace(timeline, **changed)
 
 
-def late(timeline: Timeline) -> Timeline:
-    """The same, with copies that run when the steps are over."""
-    copies = timeline.copies
-    moved = dataclasses.replace(copies, start=copies.start + 10**8, end=copies.end + 10**8)
-    return dataclasses.replace(timeline, copies=moved)
-
-
-def test_of_a_table_that_no_call_links_to_a_step_nothing_is_known_and_all_else_is() -> None:
-    linked = late(draw(AHEAD))
-    sample, whole = only(without_ids(linked, "copies")), only(linked)
-    assert reasons(sample) == expected((NCCL, "no-nccl"), (COPIED, "launches-unknown"))
-    assert sample.absent[Metric.H2D_MS].fields == {"count": 4, "what": "copies"}
-    assert sample.values[Metric.KERNEL_MS] == whole.values[Metric.KERNEL_MS]
-    assert sample.copies == ()
-    assert [row.name for row in sample.kernels if row.kind == "memory"] == ["CUDA memset"]
-    sample = only(without_ids(draw(AHEAD), "memsets"))
-    lost = expected((NCCL, "no-nccl"), ((Metric.MEM_EXPOSED_MS,), "launches-unknown"))
-    assert (reasons(sample), len(sample.copies)) == (lost, 1)
-    # A quarter of a table makes nothing absent.
-    assert Metric.H2D_MS in only(without_ids(draw(AHEAD), "copies")).values
-
-
-def test_without_a_link_to_its_kernels_no_step_is_known() -> None:
-    # Three of four kernels ran after the last range: nothing says which step launched which.
-    timeline = build(
-        ranges=[Range(start=at, end=at + 10**6) for at in range(0, 4 * 10**6, 10**6)],
-        calls=[
-            Call(start=100_000 * k, end=100_000 * k + 9, name="cudaMemcpyAsync", correlation=k)
-            for k in range(40)
-        ],
-        copies=[Op(start=100_000 * k + 20, end=100_000 * k + 30, correlation=k) for k in range(40)],
-        kernels=[Op(start=at, end=at + 9 * 10**6) for at in range(10**6, 37 * 10**6, 9 * 10**6)],
-    )
-    sample = only(timeline)
-    assert reasons(sample) == expected(((*PERIODS, *GPU), "launches-unknown"))
-    assert (sample.kernels, sample.copies, sample.periods_ms) == ((), (), ())
-    assert only(timeline, step=None).values[Metric.KERNEL_MS] == 36.0
+@pytest.mark.parametrize(
+    ("tables", "code"),
+    [
+        # One copy of twelve operations runs outside the steps, and four memsets.
+        (("copies",), None),
+        (("memsets",), "launches-unknown"),
+        (("copies", "memsets"), "launches-unknown"),
+    ],
+)
+def test_without_a_link_to_much_of_their_work_no_step_is_known(
+    tables: tuple[str, ...], code: str | None
+) -> None:
+    sample = only(without_ids(draw(AHEAD), *tables))
+    if code is None:
+        assert codes(sample, Severity.INVALID) == ["operations-of-no-step"]
+        assert reasons(sample) == expected((NCCL, "no-nccl"))
+    else:
+        assert reasons(sample) == expected(((*PERIODS, *GPU), code))
+        assert (sample.kernels, sample.copies, sample.periods_ms) == ((), (), ())
+    whole = only(without_ids(draw(AHEAD), *tables), step=None)
+    assert whole.values[Metric.KERNEL_MS] == only(draw(AHEAD), step=None).values[Metric.KERNEL_MS]

@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 from support.timelines import Range, build, draw
 
 from perfgate.metrics.attribution import Segments, cut
-from perfgate.metrics.calls import Launches
-from perfgate.metrics.intervals import FOREVER
 from perfgate.metrics.steps import find_steps
 from perfgate.model.sample import OUTSIDE_RANGES
 from perfgate.model.timeline import Timeline
@@ -173,48 +171,6 @@ def test_a_window_groups_names_only_where_there_are_many() -> None:
     many = build(ranges=[Range(start=10 * n, end=10 * n + 5, name=f"Batch {n}") for n in range(41)])
     assert len(segments_of(few, None).labels) == 41
     assert segments_of(many, None).labels == (OUTSIDE_RANGES, "Batch #")
-
-
-@given(
-    st.lists(st.integers(-10, 200), min_size=1, max_size=20),
-    st.booleans(),
-)
-def test_segments_are_found_alike_for_sorted_and_unsorted_times(
-    times: list[int], in_order: bool
-) -> None:
-    segments = segments_of(build(ranges=[Range(start=50 * n, end=50 * n + 30) for n in range(3)]))
-    asked = np.array(sorted(times) if in_order else times, np.int64)
-    assert segments.at(asked).tolist() == [int((segments.edges <= time).sum()) for time in asked]
-
-
-@given(
-    st.dictionaries(
-        st.integers(-(2**31), 2**40),
-        st.lists(st.integers(0, 9), min_size=1, max_size=3),
-        max_size=10,
-    ),
-    st.lists(st.integers(-(2**31), 2**40), max_size=10),
-    st.sampled_from([1, 2**30]),
-)
-def test_a_correlation_id_leads_to_its_earliest_call(
-    calls: dict[int, list[int]], asked: list[int], scale: int
-) -> None:
-    # Dense ids go through a table, sparse ones through a search: scale makes them so.
-    # Unsigned ids above 2**31 may come as negative ones; 0 and -1 stand for none.
-    known = {one // scale: places for one, places in calls.items() if one // scale not in (0, -1)}
-    pairs = [(one, place) for one, places in known.items() for place in places]
-    rows = sorted(pairs, key=lambda pair: pair[1])
-    begins = np.array([begin for _, begin in rows] + [9], np.int64)
-    launches = Launches(
-        np.array([one for one, _ in rows] + [-1], np.int64), begins, begins.astype(np.int32) // 3
-    )
-    wanted = [one // scale for one in asked] + list(known)
-    place = launches.place(np.array(wanted, np.int64))
-    first = [min(known.get(one, [FOREVER])) for one in wanted]
-    assert launches.begun(place).tolist() == first
-    assert launches.segment_at(place).tolist() == [
-        -1 if begin == FOREVER else begin // 3 for begin in first
-    ]
 
 
 @given(

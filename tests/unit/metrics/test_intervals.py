@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfgate.metrics.intervals import FOREVER, Idle
+from perfgate.metrics.intervals import Idle
 
 Interval = tuple[int, int]
 intervals = st.lists(
@@ -53,25 +53,3 @@ def test_overlap_with_idle_time_is_union_minus_union_and_of_the_key_that_began_f
         taken |= own
     assert idle_of(busy).overlap_by(keys, starts, ends, 4).tolist() == expected
     assert sum(expected) == len(ticks([(start, end) for _, start, end in others]) - ticks(busy))
-
-
-@given(intervals)
-def test_busy_times_are_disjoint_in_order_and_cover_the_same(some: list[Interval]) -> None:
-    starts, ends = idle_of(some).busy
-    assert ticks(list(zip(starts.tolist(), ends.tolist(), strict=True))) == ticks(some)
-    assert (starts[1:] > ends[:-1]).all()
-
-
-def test_gaps_lie_between_the_first_and_the_last_interval() -> None:
-    #   |--a--|        |-c-|
-    #      |--b--|             |d|
-    idle = idle_of([(0, 6), (3, 9), (15, 19), (23, 25)])
-    assert (idle.starts[1:-1].tolist(), idle.ends[1:-1].tolist()) == ([9, 19], [15, 23])
-
-
-def test_without_intervals_everything_is_idle() -> None:
-    idle = idle_of([])
-    assert (idle.starts.tolist(), idle.before.tolist()) == ([-FOREVER], [0, 2 * FOREVER])
-    nothing = np.empty(0, np.int64)
-    assert idle.overlap_by(np.array([1]), np.array([3]), np.array([10]), 2).tolist() == [0, 7]
-    assert idle.overlap_by(nothing, nothing, nothing, 2).tolist() == [0, 0]

@@ -88,7 +88,7 @@ def test_a_window_with_no_range_but_an_open_one_is_measured() -> None:
         measure(timeline, step="step")
 
 
-def test_names_are_found_under_sparse_and_negative_keys() -> None:
+def test_names_and_calls_are_found_under_sparse_and_negative_keys() -> None:
     timeline = draw("""
         range   |----step----|  |----step----|  |----step----|
         launch     ^a              ^b              ^c
@@ -103,8 +103,12 @@ def test_names_are_found_under_sparse_and_negative_keys() -> None:
     sparse = dataclasses.replace(
         timeline,
         names={keys[key]: name for key, name in timeline.names.items()},
-        kernels=dataclasses.replace(kernels, name=renamed(kernels.name)),
-        calls=dataclasses.replace(calls, name=renamed(calls.name)),
+        kernels=dataclasses.replace(
+            kernels, name=renamed(kernels.name), correlation=kernels.correlation * 10**7
+        ),
+        calls=dataclasses.replace(
+            calls, name=renamed(calls.name), correlation=calls.correlation * 10**7
+        ),
     )
     assert only(sparse) == only(timeline)
 

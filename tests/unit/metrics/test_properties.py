@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -218,7 +218,7 @@ def only(timeline: Timeline, step: str | None = "step") -> ProcessSample:
 CLOCKS = {metric for metric in Metric if metric.value.endswith("_ms")}
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(captures())
 def test_every_metric_is_that_of_the_slow_reference(
     capture: Capture,
@@ -277,7 +277,7 @@ def test_rows_of_ranges_kernels_and_devices_add_up(capture: Capture, step: str |
         )
 
 
-def paused(capture: Capture, before: Sequence[int], length: int, *, marked: bool = True) -> Capture:
+def paused(capture: Capture, before: Sequence[int], length: int) -> Capture:
     """The same capture, stopped before these steps until the GPU is done, and for `length` ns more.
 
     ```
@@ -313,25 +313,14 @@ def paused(capture: Capture, before: Sequence[int], length: int, *, marked: bool
         moved_work.append(
             (called, dataclasses.replace(op, start=op.start + add, end=op.end + add), lane)
         )
-    ranges = [*moved(steps), *moved(inner), *(waits if marked else ())]
+    ranges = [*moved(steps), *moved(inner), *waits]
     return timeline_of(ranges, moved_work), moved(steps), moved(inner), moved_work
-
-
-@settings(max_examples=200)
-@given(captures())
-def test_no_device_idles_for_longer_than_a_step(capture: Capture) -> None:
-    sample = only(capture[0])
-    step_ms = sample.values.get(Metric.STEP_MS, 0)
-    for device in sample.devices:
-        gap_ms = device.values.get(Metric.GAP_MS, 0)
-        # Where most steps are complete at one moment there is no step of median length to speak of.
-        assert 0 <= gap_ms <= step_ms * (1 + 1e-12) or step_ms == 0
 
 
 pauses = st.sets(st.integers(1, 5), max_size=5).map(sorted)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(captures(), pauses, st.integers(0, 200))
 def test_with_pauses_every_metric_is_that_of_the_slow_reference(
     capture: Capture, before: list[int], length: int
@@ -346,52 +335,6 @@ def test_with_pauses_every_metric_is_that_of_the_slow_reference(
     if math.isnan(expected[Metric.STEP_MS]):
         assert {*PERIODS, Metric.GAP_MS} <= sample.absent.keys()
         assert (sample.periods_ms, sample.window_ms) == ((), 0.0)
-
-
-@settings(max_examples=300)
-@given(captures(), pauses, st.integers(0, 10**12))
-def test_a_pause_of_any_length_changes_nothing_but_that_its_period_is_gone(
-    capture: Capture, before: list[int], length: int
-) -> None:
-    _, steps, inner, work = capture
-    before = [index for index in before if index < len(steps)]
-    # What is launched between two steps counts to the first, unless there is a pause: then the
-    # worker synchronises.
-    idle = [(steps[index - 1].end, steps[index].start) for index in before]
-    work = [
-        one
-        for one in work
-        if not any(end <= moment_of_launch(*one[:2]) < start for end, start in idle)
-    ]
-    capture = (timeline_of([*steps, *inner], work), steps, inner, work)
-    without, sample = (
-        only(paused(capture, before, 0, marked=False)[0]),
-        only(paused(capture, before, length)[0]),
-    )
-    of_periods = (*PERIODS, Metric.GAP_MS)
-
-    def others(values: Mapping[Metric, float]) -> dict[Metric, float]:
-        return {metric: value for metric, value in values.items() if metric not in of_periods}
-
-    def rows(sample: ProcessSample) -> dict[str, tuple[float, float, dict[Metric, float]]]:
-        shown = {row.name: (row.count, row.cpu_ms, others(row.values)) for row in sample.ranges}
-        return {name: row for name, row in shown.items() if row[0] or any(row[2].values())}
-
-    assert others(sample.values) == others(without.values)
-    assert rows(sample) == rows(without)
-    assert sample.kernels == without.kernels
-    assert [(one.device, others(one.values)) for one in sample.devices] == [
-        (one.device, others(one.values)) for one in without.devices
-    ]
-    assert (sample.steps, sample.nvtx_step_ms) == (without.steps, without.nvtx_step_ms)
-    assert sample.periods_ms == tuple(
-        period for index, period in enumerate(without.periods_ms, 2) if index not in before
-    )
-    assert sample.window_ms == pytest.approx(sum(sample.periods_ms), abs=1e-12)
-    assert sum(row.values.get(Metric.GAP_MS, 0.0) for row in sample.ranges) == pytest.approx(
-        sample.values.get(Metric.GAP_MS, 0.0)
-    )
-    assert sample == only(paused(capture, before, length + 1)[0])
 
 
 def test_the_smallest_rows_are_folded_and_still_add_up() -> None:

@@ -137,15 +137,6 @@ def test_what_matches_only_behind_a_colon_is_no_step_where_others_match_whole(be
         ),
         pytest.param(
             """
-            range            |--step--|             |--step--|
-            range thread2                |--step--|
-            """,
-            [(29, 38), (41, 50), (52, 61)],
-            [],
-            id="from thread to thread",
-        ),
-        pytest.param(
-            """
             range            |--step--| |--step--|
             range unclosed                         |--step--|
             """,
@@ -288,7 +279,7 @@ def test_the_window_reaches_from_the_first_call_or_operation_to_the_last_operati
     assert (one.starts.tolist(), one.ends.tolist(), one.whole) == ([5], [80], True)
     cpu = build(ranges=[Range(start=3, end=200), Range(start=10, end=20, thread=9)])
     (one,) = find_steps(cpu, step=None)
-    assert (one.starts.tolist(), one.ends.tolist(), one.threads.tolist()) == ([3], [200], [1])
+    assert (one.starts.tolist(), one.ends.tolist(), one.thread) == ([3], [200], 1)
     with pytest.raises(StepsNotFound) as raised:
         measure(build(), step=None)
     assert raised.value.code == "nothing-captured"

@@ -19,7 +19,6 @@ from perfgate.model.errors import StepsNotFound
 from perfgate.model.note import quoted
 from perfgate.model.pagedata import Bar, Lane, StepView
 from perfgate.model.timeline import Timeline
-from perfgate.model.workload import WAIT_RANGE
 
 Shown = tuple[str, str, list[tuple[float, float, str]]]
 MS = 1_000_000
@@ -50,15 +49,10 @@ def shown(view: StepView, *kinds: str) -> list[Shown]:
     ]
 
 
-def loop(*periods: int, pid: int = 100, waits: Sequence[int] = ()) -> list[Range]:
-    """Steps of 10 ns that end these periods apart, the first at 10; before those of `waits` lies a
-    wait."""
-    ends = list(itertools.accumulate(periods, initial=10))
-    steps = [Range(start=end - 10, end=end, pid=pid) for end in ends]
-    return steps + [
-        Range(start=ends[number - 1] + 1, end=ends[number] - 11, name=WAIT_RANGE, pid=pid)
-        for number in waits
-    ]
+def loop(*periods: int, pid: int = 100) -> list[Range]:
+    """Steps of 10 ns that end these periods apart, the first at 10."""
+    ends = itertools.accumulate(periods, initial=10)
+    return [Range(start=end - 10, end=end, pid=pid) for end in ends]
 
 
 @pytest.mark.parametrize(
@@ -85,28 +79,10 @@ def test_the_step_nearest_the_median_period(
     )
 
 
-def test_periods_across_a_wait_count_for_nothing() -> None:
-    # 500 would be nearest the median of all.
-    place = typical_step(
-        build(ranges=loop(999, 100, 500, 900, 120, 110, waits=(3, 4))), step="step"
-    )
-    assert (place.index, place.end - place.start) == (6, 110)
-
-
 def test_two_steps_have_no_period_but_lengths() -> None:
     steps = [Range(start=0, end=10), Range(start=20, end=50)]
     place = typical_step(build(ranges=steps), step="step")
     assert (place.index, place.start, place.end) == (0, 0, 10)
-
-
-def test_a_step_ends_with_what_was_launched_in_it() -> None:
-    timeline = draw("""
-        range    |-step-|  |-step-|     |-step-|      |-step-|
-        launch     ^a        ^b           ^c            ^d
-        kernel      |-a-|     |----b---|   |---c----|    |--d--|
-    """)
-    place = typical_step(timeline, step="step")
-    assert (place.index, place.start, place.end) == (2, 39 * MS, 52 * MS)
 
 
 def test_of_several_processes_the_slowest() -> None:

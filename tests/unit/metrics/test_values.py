@@ -133,26 +133,6 @@ def test_a_cuda_graph_is_equally_busy_traced_whole_and_by_node() -> None:
     assert [row.name for row in whole.kernels] == ["CUDA graph"]
 
 
-def test_gaps_are_taken_per_device_and_their_mean_is_the_process_s() -> None:
-    timeline = draw("""
-        range         |----step----|  |----step----|  |----step----|
-        launch         ^a^A            ^b^B            ^c^C
-        kernel gpu0     |-a-|           |-b-|           |-c-|
-        kernel gpu1       |---A---|       |---B---|       |---C---|
-        kernel gpu2 pid7  |-----------------------------------z-|
-        """)
-    sample = only(timeline)
-    assert [
-        (one.device, one.values[Metric.GAP_MS], one.values[Metric.KERNEL_MS])
-        for one in sample.devices
-    ] == [
-        (0, 12.0, 4.0),
-        (1, 8.0, 8.0),
-    ]
-    assert sample.values[Metric.GAP_MS] == 10.0
-    assert sample.values[Metric.KERNEL_MS] == 12.0
-
-
 def test_processes_that_share_a_device_expose_only_what_neither_hides() -> None:
     # The other process's compute kernel hides half of the first's NCCL kernel; NCCL hides no NCCL.
     one, two = measure(

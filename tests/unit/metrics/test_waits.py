@@ -100,13 +100,6 @@ def test_a_block_without_a_period_is_left_out_and_the_next_keep_their_numbers() 
     ]
 
 
-def test_of_steps_that_wander_the_thread_of_the_one_that_resumes_waits() -> None:
-    assert resumes("""
-        range            |step|        |step|
-        range thread2          |wait|         |wait| |step|
-    """) == [False, False, True]
-
-
 @pytest.mark.parametrize(
     ("picture", "held"),
     [

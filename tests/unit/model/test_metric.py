@@ -4,46 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from perfgate.model.metric import COUNTS, GATED_TIMES, METRICS, Basis, Kind, Metric, budget_of
+from perfgate.model.metric import COUNTS, GATED_TIMES, METRICS, Metric, budget_of
 
 
 def test_every_metric_has_its_row() -> None:
     assert list(METRICS) == list(Metric)
     assert all(METRICS[metric].metric is metric for metric in Metric)
-
-
-def test_the_unit_is_in_the_name_of_every_clock_and_counts_have_none_but_bytes() -> None:
-    assert {spec.unit for metric, spec in METRICS.items() if metric.endswith("_ms")} == {"ms"}
-    assert {metric for metric, spec in METRICS.items() if spec.unit not in {"ms", ""}} == {
-        Metric.H2D_BYTES
-    }
-    assert all(
-        (spec.kind is Kind.TIME) == metric.endswith("_ms") for metric, spec in METRICS.items()
-    )
-
-
-@pytest.mark.parametrize(
-    ("metric", "basis", "budget", "prior_sd", "occasion_sd", "block_sd"),
-    [
-        (Metric.STEP_MS, Basis.LOG, 0.02, 0.005, 0.005, 0.007),
-        (Metric.KERNEL_MS, Basis.LOG, 0.01, 0.001, 0.001, 0.0028),
-        (Metric.GAP_MS, Basis.STEP, 0.02, 0.005, 0.005, 0.007),
-        (Metric.H2D_MS, Basis.STEP, 0.01, 0.003, 0.002, 0.003),
-        (Metric.NCCL_EXPOSED_MS, Basis.STEP, 0.01, 0.003, 0.002, 0.003),
-    ],
-)
-def test_the_defaults_are_those_of_the_decision(
-    metric: Metric,
-    basis: Basis,
-    budget: float,
-    prior_sd: float,
-    occasion_sd: float,
-    block_sd: float,
-) -> None:
-    spec = METRICS[metric].time
-    assert spec is not None
-    found = (spec.basis, spec.budget, spec.prior_sd, spec.occasion_sd, spec.block_sd)
-    assert found == (basis, budget, prior_sd, occasion_sd, block_sd)
 
 
 def test_what_is_gated() -> None:

@@ -10,10 +10,9 @@ import pytest
 
 from perfgate.model.errors import ConfigInvalid
 from perfgate.model.metric import Metric
-from perfgate.model.note import Note
 from perfgate.model.outcome import OnInconclusive, OnNew
 from perfgate.model.pyproject import find_root, load_settings
-from perfgate.model.settings import GraphTrace, Settings, check_budgets
+from perfgate.model.settings import GraphTrace, Settings
 
 
 def load(root: Path, table: str | None = None, **options: object) -> Settings:
@@ -113,23 +112,14 @@ def test_options_are_texts(tmp_path: Path) -> None:
 
 
 LAYOUTS: list[tuple[dict[str, str], str]] = [
-    ({"pyproject.toml": ""}, ""),
     ({"pyproject.toml": "", "a/pyproject.toml": ""}, "a"),
     ({"pyproject.toml": "[tool.pytest.ini_options]\n", "a/pyproject.toml": ""}, ""),
-    (
-        {
-            "pyproject.toml": "[tool.pytest]\nminversion = '8'\n",
-            "a/pyproject.toml": "[tool.ruff]\n",
-        },
-        "",
-    ),
+    ({"pyproject.toml": "[tool.pytest]\nminversion = '8'\n", "a/pyproject.toml": ""}, ""),
     ({"pyproject.toml": "", "a/pytest.ini": ""}, "a"),
-    ({"pytest.ini": "", "a/pyproject.toml": ""}, ""),
     ({"pytest.toml": "", "a/pyproject.toml": ""}, ""),
     ({"a/tox.ini": "[pytest]\n", "pyproject.toml": ""}, "a"),
     ({"a/tox.ini": "[tox]\n", "pyproject.toml": ""}, ""),
     ({"a/setup.cfg": "[tool:pytest]\n", "a/b/pyproject.toml": ""}, "a"),
-    ({"a/setup.cfg": "[metadata]\n", "pyproject.toml": ""}, ""),
     ({"a/setup.py": "", "pyproject.toml": ""}, ""),
     ({"a/setup.py": ""}, "a"),
     ({"a/b/pytest.ini": "", "a/.git/HEAD": ""}, "a/b"),
@@ -159,24 +149,6 @@ def test_the_root_is_pytests_own(
     assert pytester.parseconfig().rootpath == tmp_path / root
 
 
-@pytest.mark.parametrize("text", [b"[tool", b"# caf\xe9"])
-def test_the_root_search_stops_at_a_broken_file_so_that_it_is_reported(
-    tmp_path: Path, text: bytes
-) -> None:
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a" / "pyproject.toml").write_bytes(text)
-    (tmp_path / "pytest.ini").touch()
-    assert find_root(tmp_path / "a") == tmp_path / "a"
-
-
-@pytest.mark.parametrize("text", ["tool = 3\n", "[tool]\npytest = 3\n"])
-def test_a_table_of_pytest_that_is_none_configures_nothing(tmp_path: Path, text: str) -> None:
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a" / "pyproject.toml").write_text(text, encoding="utf-8")
-    (tmp_path / "pytest.ini").touch()
-    assert find_root(tmp_path / "a") == tmp_path
-
-
 def test_where_nothing_configures_pytest_the_repository_is_the_root(tmp_path: Path) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / ".git").touch()  # a worktree's is a file
@@ -186,7 +158,6 @@ def test_where_nothing_configures_pytest_the_repository_is_the_root(tmp_path: Pa
 def test_without_a_project_the_root_is_where_one_stands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Path, "is_file", lambda _path: False)
     monkeypatch.setattr(Path, "exists", lambda _path: False)
     assert find_root(tmp_path) == tmp_path
 
@@ -216,48 +187,31 @@ def test_a_tool_that_is_no_table_says_nothing_of_perfgate(tmp_path: Path) -> Non
 
 
 WRONG: dict[str, list[str]] = {
-    "": ["runz = 3", "timeout = 3", "colour = 3"],
-    "runs": [
-        'runs = "3"',
-        "runs = true",
-        "runs = 3.5",
-        "runs = 2026-03-02",
-        "runs = 0",
-        "runs = 11",
-    ],
+    "": ["runz = 3"],
+    "runs": ['runs = "3"', "runs = true", "runs = 3.5", "runs = 2026-03-02", "runs = 11"],
     "timeout_s": ["timeout_s = 0", "timeout_s = inf", "timeout_s = nan", 'timeout_s = "10"'],
     "trace_osrt": ['trace_osrt = "yes"'],
     "new": ['new = "maybe"'],
-    "inconclusive": ["inconclusive = true"],
-    "cuda_graph_trace": ['cuda_graph_trace = "nodes"'],
     "pass_env": ['pass_env = "TOKEN"'],
     "pass_env.0": ["pass_env = [3]"],
-    "workloads": [
-        'workloads = ""',
-        "workloads = '../deco/workloads'",
-        'workloads = "a\\u0000b"',
-        "workloads = 3",
-    ],
+    "workloads": ['workloads = ""', "workloads = '../deco/workloads'", 'workloads = "a\\u0000b"'],
     "baselines": [
-        'baselines = ""',
-        "baselines = '.'",
         "baselines = './'",
-        "baselines = '.git'",
         "baselines = '.git/x'",
         "baselines = '.perfgate'",
         "baselines = '../other'",
-        "baselines = 'a/../b'",
         "baselines = '/tmp/b'",
         "baselines = 'workloads'",
-        'baselines = "a\\u0000b"',
     ],
-    "nsys": ['nsys = "a\\u0000b"'],
-    "ab_python": ['ab_python = "a\\u0000b"'],
-    "ab_setup": ['ab_setup = ["uv", "a\\u0000b"]'],
-    "budgets": ["budgets = 0.02", "budgets = {stepms = 0.1}", "budgets = {loss = 0.1}"],
-    "budgets.step_ms": ['budgets = {step_ms = "2"}'],
-    "budgets nccl_ms": ["budgets = {nccl_ms = 0.1}"],
-    "budgets step_ms": ["budgets = {step_ms = 5}", "budgets = {step_ms = true}"],
+    "ab_setup.1": ['ab_setup = ["uv", "a\\u0000b"]'],
+    "anchor_budget": ["anchor_budget = 2", 'anchor_budget = "x%"'],
+    "budgets": ["budgets = 0.02"],
+    "budgets.stepms.[key]": ["budgets = {stepms = 0.1}"],
+    "budgets.nccl_ms.[key]": ["budgets = {nccl_ms = 0.1}"],
+    "budgets.step_ms": [
+        f"budgets = {{step_ms = {budget}}}"
+        for budget in ('"2"', '"x%"', '"nan%"', "[0.02]", "0", "1", "true", "nan", "-0.1")
+    ],
 }
 """Lines, by the key that is named as wrong; of unknown keys none."""
 
@@ -267,13 +221,7 @@ WRONG: dict[str, list[str]] = {
 )
 def test_a_wrong_line_is_refused(tmp_path: Path, key: str, line: str) -> None:
     error = refusal(tmp_path, line)
-    place = f"{error.fields['place']} {error.fields.get('metric', '')}".rstrip()
-    assert place == f"pyproject.toml [tool.perfgate] {key}".rstrip()
-
-
-def test_a_refusal_names_what_was_perhaps_meant(tmp_path: Path) -> None:
-    assert refusal(tmp_path, "runz = 3").fields["nearest"] == "runs"
-    assert refusal(tmp_path, "budgets = {stepms = 0.1}").fields["nearest"] == "step_ms"
+    assert error.fields["place"] == f"pyproject.toml [tool.perfgate] {key}".rstrip()
 
 
 def test_a_wrong_line_is_refused_even_where_an_option_replaces_it(tmp_path: Path) -> None:
@@ -282,53 +230,23 @@ def test_a_wrong_line_is_refused_even_where_an_option_replaces_it(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("setting", "value", "option", "expects"),
+    ("setting", "value", "option"),
     [
-        ("runs", "three", "--perfgate-runs", "expects-integer"),
-        ("runs", "", "--perfgate-runs", "expects-integer"),
-        ("runs", "-1", "--perfgate-runs", "expects-at-least"),
-        ("max_runs", "101", "--perfgate-max-runs", "expects-at-most"),
-        ("timeout_s", "0", "--perfgate-timeout", "expects-more"),
-        ("timeout_s", "nan", "--perfgate-timeout", "expects-finite"),
-        ("nsys", "", "--perfgate-nsys", "expects-some"),
-        ("new", "yes", "--perfgate-new", "expects-one-of"),
-        ("inconclusive", "ok", "--perfgate-inconclusive", "expects-one-of"),
+        ("runs", "three", "--perfgate-runs"),
+        ("max_runs", "101", "--perfgate-max-runs"),
+        ("timeout_s", "nan", "--perfgate-timeout"),
+        ("nsys", "", "--perfgate-nsys"),
+        ("new", "yes", "--perfgate-new"),
     ],
 )
 def test_a_wrong_option_is_refused_by_its_name(
-    tmp_path: Path, setting: str, value: str, option: str, expects: str
+    tmp_path: Path, setting: str, value: str, option: str
 ) -> None:
-    fields = refusal(tmp_path, None, **{setting: value}).fields
-    expected = fields["expected"]
-    assert isinstance(expected, Note)
-    assert (fields["place"], expected.code) == (option, expects)
-
-
-@pytest.mark.parametrize(
-    ("table", "options"), [("runs = 5\nmax_runs = 4", {}), ("runs = 5", {"max_runs": "4"})]
-)
-def test_a_first_look_of_more_runs_than_allowed_is_refused(
-    tmp_path: Path, table: str, options: Mapping[str, str]
-) -> None:
-    assert refusal(tmp_path, table, **options).code == "runs-contradict"
+    assert refusal(tmp_path, None, **{setting: value}).fields["place"] == option
 
 
 def test_a_long_value_is_shown_in_part(tmp_path: Path) -> None:
     assert len(str(refusal(tmp_path, f'new = "{"x" * 5000}"'))) < 300
-
-
-@pytest.mark.parametrize("budget", [0.0, -0.1, 1.0, 2.0, float("nan"), float("inf")])
-def test_a_budget_that_is_no_fraction_is_refused(budget: float) -> None:
-    with pytest.raises(ConfigInvalid):
-        check_budgets({Metric.STEP_MS: budget}, place="here")
-
-
-@pytest.mark.parametrize("budget", ['"2"', '"x%"', '"nan%"', "[0.02]", "2", "true"])
-def test_what_a_budget_should_be_is_said_whatever_stands_there(tmp_path: Path, budget: str) -> None:
-    for setting in (f"budgets = {{step_ms = {budget}}}", f"anchor_budget = {budget}"):
-        expected = refusal(tmp_path, setting).fields["expected"]
-        assert isinstance(expected, Note)
-        assert expected.code == "expects-fraction"
 
 
 def test_each_budget_may_be_a_percentage(tmp_path: Path) -> None:

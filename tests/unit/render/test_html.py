@@ -26,6 +26,7 @@ from perfgate.model.pagedata import (
     page_data,
     page_data_text,
     read_page_data,
+    small_enough,
 )
 from perfgate.model.settings import Settings
 from perfgate.model.verdict import ABRun
@@ -226,16 +227,13 @@ def test_data_that_is_too_large_leaves_out_steps_of_passing_workloads_first_and_
     ]
     data = pages.page(*workloads)
     whole = len(page_data_text(data))
-    each = (whole - len(page_data_text(data, most_bytes=0))) // 4
-    text = page_data_text(data, most_bytes=whole - each - each // 2)
-    assert len(text) < whole - each - each // 2
-    read = read_page_data(text)
-    assert [one.steps_left_out for one in read.workloads] == [True, False, True, False]
-    assert [one.candidate_step is None for one in read.workloads] == [True, False, True, False]
+    read = small_enough(data, most_bytes=whole - 1)
+    assert [one.steps_left_out for one in read.workloads] == [True, False, True, True]
+    assert [one.candidate_step is None for one in read.workloads] == [True, False, True, True]
     page = Read(page_html(read))
-    assert "the timelines of 2 passing workloads are left out." in page.text
-    assert page.text.count("Its timeline is left out of this page to keep it small.") == 2
-    nothing = read_page_data(page_data_text(data, most_bytes=0))
+    assert "the timelines of 3 passing workloads are left out." in page.text
+    assert page.text.count("Its timeline is left out of this page to keep it small.") == 3
+    nothing = small_enough(data, most_bytes=0)
     assert all(one.steps_left_out for one in nothing.workloads)
     assert nothing.workloads[0].baseline == data.workloads[0].baseline
 

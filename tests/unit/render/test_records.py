@@ -71,7 +71,7 @@ def with_occasion() -> Baseline:
     """Build what one more occasion makes of the old one, whose first occasion has to make room."""
     at = records.NOON + timedelta(days=3)
     return blessing.add_occasion(
-        [records.result(at=at, measured=records.runs(*[12.4] * 28), code=records.CODE)],
+        records.result(at=at, measured=records.runs(*[12.4] * 28), code=records.CODE),
         old().model_copy(update={"code": code_digest(records.CODE)}),
         Blessing(
             by="perfgate",

@@ -89,31 +89,24 @@ def changed(*, sealed: bool = True, **change: object) -> str:
     ("content", "code", "fields"),
     [
         (WHOLE.replace("12.36", "13.36"), "baseline-edited", {}),
-        (json.dumps(baseline_content(records.baseline())), "baseline-without-seal", {}),
-        (
-            CONFLICT,
-            "baseline-conflict",
-            {"line": CONFLICT.splitlines().index("<<<<<<< HEAD") + 1},
-        ),
+        (json.dumps(baseline_content(records.baseline())), "baseline-edited", {}),
+        (CONFLICT, "baseline-conflict", {}),
         (
             "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n",
             "baseline-lfs-pointer",
             {},
         ),
-        ('{"name": "x"}', "baseline-no-json-object", {}),
-        (changed(format=3, novelty=1), "baseline-newer-format", {"number": 3, "newest": 2}),
-        (changed(format=0), "baseline-unknown-format", {"number": 0, "newest": 2}),
-        (changed(comment="fast"), "baseline-unknown-keys", {"keys": "comment"}),
-        (changed(comment="fast", sealed=False), "baseline-unknown-keys", {"keys": "comment"}),
+        ('{"name": "x"}', "baseline-other-format", {"number": "None", "newest": 2}),
+        (changed(format=3, novelty=1), "baseline-other-format", {"number": "3", "newest": 2}),
+        (
+            changed(comment="fast"),
+            "baseline-does-not-fit",
+            {"why": "comment: extra inputs are not permitted"},
+        ),
         (
             changed(occasions=[]),
             "baseline-does-not-fit",
             {"why": "occasions: tuple should have at least 1 item after validation, not 0"},
-        ),
-        (
-            changed(workload=""),
-            "baseline-does-not-fit",
-            {"why": "workload: string should have at least 1 character"},
         ),
         (
             baseline_text(records.baseline(name="resnet")),
@@ -128,11 +121,8 @@ def changed(*, sealed: bool = True, **change: object) -> str:
         "Git LFS",
         "no format",
         "newer",
-        "format 0",
         "unknown key",
-        "unknown key, unsealed",
         "no occasions",
-        "no name",
         "another workload",
     ],
 )
@@ -154,7 +144,6 @@ def test_what_is_no_whole_unchanged_baseline_is_refused(
     ("content", "why"),
     [
         (b"", note("json-empty")),
-        (b" \n", note("json-empty")),
         (
             b'{"format": 1',
             note("json-unreadable", problem="Expecting ',' delimiter: line 1 column 13 (char 12)"),
@@ -167,12 +156,10 @@ def test_what_is_no_whole_unchanged_baseline_is_refused(
             ),
         ),
         (b"[1]", note("json-no-object")),
-        (b'{"format": 1, "a": NaN}', note("json-no-number", name="NaN")),
-        (b'{"format": 1, "a": 1e999}', note("json-beyond-range", number="1e999")),
         (b'{"format": 1, "format": 1}', note("json-key-twice", key="'format'")),
         (b"[" * 100_000, note("json-nested-too-deeply")),
     ],
-    ids=["empty", "blank", "cut", "latin-1", "array", "NaN", "huge", "twice", "deep"],
+    ids=["empty", "cut", "latin-1", "array", "twice", "deep"],
 )
 def test_a_broken_file_says_how(
     store: Store, content: bytes, why: Note, snapshot: SnapshotAssertion

@@ -16,7 +16,7 @@ from perfgate.model.errors import BaselineMissing
 from perfgate.model.history import History, MachineHistory
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
-from perfgate.store import baseline_text, file_name
+from perfgate.store import Store, baseline_text, file_name
 from perfgate.views.history import points, read_history
 
 H200 = records.machine()
@@ -67,7 +67,8 @@ class Scene(Repository):
     def history(
         self, workload: str = "mlp", metric: Metric = Metric.STEP_MS, *, root: Path | None = None
     ) -> History:
-        return read_history(root or self.root, self.baselines, workload, metric, env=self.env)
+        store = Store(root or self.root, self.baselines)
+        return read_history(store, workload, metric, env=self.env)
 
     def machine(self, workload: str = "mlp", metric: Metric = Metric.STEP_MS) -> MachineHistory:
         """The history on the only machine."""
@@ -197,8 +198,8 @@ def test_what_a_merge_dropped_is_no_row(scene: Scene) -> None:
     ("text", "code"),
     [
         ("", "baseline-broken"),
-        ('{"format": 9}', "baseline-newer-format"),
-        ("{}", "baseline-no-json-object"),
+        ('{"format": 9}', "baseline-other-format"),
+        ("{}", "baseline-other-format"),
         ("version https://git-lfs.github.com/spec/v1\noid sha256:ab\n", "baseline-lfs-pointer"),
     ],
 )

@@ -22,7 +22,7 @@ from perfgate.model.verdict import ABRun
 from perfgate.profilers.nsys.export.timeline import read_timeline
 from perfgate.store import KeptResult, Store
 from perfgate.views.captures import typical_capture
-from perfgate.views.pages import Paths, document_of, page_of
+from perfgate.views.pages import document_of, page_of
 
 CAPTURE = Path(__file__).parents[2] / "golden" / "data" / "mlp-h200-nsys2024.2.3.sqlite.xz"
 PID = 548
@@ -32,8 +32,8 @@ LATER = records.NOON + timedelta(hours=3)
 
 
 @pytest.fixture
-def paths(tmp_path: Path) -> Paths:
-    return Paths(root=tmp_path, store=Store(tmp_path, "baselines"), baselines="baselines")
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path, "baselines")
 
 
 def placed(
@@ -56,11 +56,11 @@ def placed(
     return named
 
 
-def kept_result(paths: Paths, *, drawn: bool = True, **more: object) -> KeptResult:
+def kept_result(store: Store, *, drawn: bool = True, **more: object) -> KeptResult:
     result = records.result(of=records.workload(steps=20)).model_copy(
         update={"measured_at": records.NOON, **more}
     )
-    folder = paths.store.results.new_folder(
+    folder = store.results.new_folder(
         result.workload.id, result.machine.slug, at=result.measured_at
     )
     if drawn:
@@ -68,29 +68,29 @@ def kept_result(paths: Paths, *, drawn: bool = True, **more: object) -> KeptResu
         if result.reference_runs:
             update["reference_runs"] = placed(result.reference_runs, folder, prefix="reference")
         result = result.model_copy(update=update)
-    paths.store.results.save(result, folder)
+    store.results.save(result, folder)
     return KeptResult(folder=folder, result=result)
 
 
-def test_of_a_loop_that_chose_its_number_of_steps_so_many_are_looked_at(paths: Paths) -> None:
+def test_of_a_loop_that_chose_its_number_of_steps_so_many_are_looked_at(store: Store) -> None:
     workload = records.workload().model_copy(update={"steps": None})
-    kept = kept_result(paths)
+    kept = kept_result(store)
     capture = typical_capture(kept.folder, workload, kept.result.runs)
     assert capture is not None
     assert capture.steps == kept.result.runs[0].processes[0].steps
 
 
-def blessed(paths: Paths, result: Result) -> None:
+def blessed(store: Store, result: Result) -> None:
     found = records.baseline(
         of=result.workload, on=result.machine.model_copy(update={"driver": "570.1"})
     )
-    paths.store.baselines.save(
+    store.baselines.save(
         found.model_copy(update={"breakdown": kept(breakdown_of(result.runs))}), replacing=None
     )
 
 
-def page(paths: Paths, *of: KeptResult, settings: Settings | None = None) -> PageData:
-    return page_of(document_of(of, settings or Settings(), paths), paths, Cleaner())
+def page(store: Store, *of: KeptResult, settings: Settings | None = None) -> PageData:
+    return page_of(document_of(of, settings or Settings(), store), store, Cleaner())
 
 
 def only(data: PageData) -> PageWorkload:
@@ -98,10 +98,10 @@ def only(data: PageData) -> PageWorkload:
     return found
 
 
-def test_a_result_is_shown_with_its_baseline_and_a_step_of_each(paths: Paths) -> None:
-    then = kept_result(paths)
-    blessed(paths, then.result)
-    found = only(page(paths, kept_result(paths, measured_at=LATER)))
+def test_a_result_is_shown_with_its_baseline_and_a_step_of_each(store: Store) -> None:
+    then = kept_result(store)
+    blessed(store, then.result)
+    found = only(page(store, kept_result(store, measured_at=LATER)))
     assert found.baseline is not None
     assert found.candidate is not None
     assert found.candidate.breakdown.ranges
@@ -120,11 +120,11 @@ def test_a_result_is_shown_with_its_baseline_and_a_step_of_each(paths: Paths) ->
     assert found.baseline_file == "baselines/nvidia-h200/mlp.json"
 
 
-def test_an_ab_run_is_shown_with_a_step_of_the_other_commit(paths: Paths) -> None:
+def test_an_ab_run_is_shown_with_a_step_of_the_other_commit(store: Store) -> None:
     ab_run = ABRun(revision="v1", commit="0123456789abcdef" * 2, pairs=3, screen_runs=0)
     verdict = records.verdict(Outcome.PASSED).model_copy(update={"ab_run": ab_run})
     found = only(
-        page(paths, kept_result(paths, reference_runs=records.runs(12.3, 12.4), verdict=verdict))
+        page(store, kept_result(store, reference_runs=records.runs(12.3, 12.4), verdict=verdict))
     )
     assert found.other is not None
     assert found.baseline_step is not None
@@ -133,21 +133,21 @@ def test_an_ab_run_is_shown_with_a_step_of_the_other_commit(paths: Paths) -> Non
 
 @pytest.mark.parametrize("pids", [(973, 974), (974, 973)])
 def test_of_ranks_that_take_as_long_both_sides_of_an_ab_run_show_the_first(
-    paths: Paths, pids: tuple[int, int]
+    store: Store, pids: tuple[int, int]
 ) -> None:
     loop = records.workload(nodeid=None, steps=20).model_copy(
         update={"warmup": 0, "step": r"step \d+"}
     )
     made = records.result(of=loop)
-    folder = paths.store.results.new_folder("mlp", made.machine.slug, at=made.measured_at)
+    folder = store.results.new_folder("mlp", made.machine.slug, at=made.measured_at)
     update = {}
     for name in ("reference_runs", "interleaved_runs"):
         (run, *_) = placed(records.runs(12.3), folder, prefix=name, capture=RANKS)
         each = tuple(run.processes[0].model_copy(update={"pid": pid}) for pid in pids)
         update[name] = (run.model_copy(update={"processes": each}),)
     result = made.model_copy(update=update)
-    paths.store.results.save(result, folder)
-    found = only(page(paths, KeptResult(folder=folder, result=result)))
+    store.results.save(result, folder)
+    found = only(page(store, KeptResult(folder=folder, result=result)))
     timeline = read_timeline(folder / "reference_runs-1" / "capture-0.sqlite")
     first, other = (
         typical_step(timeline, step=loop.step, is_pattern=True, steps=20, pid=pid) for pid in pids
@@ -158,8 +158,8 @@ def test_of_ranks_that_take_as_long_both_sides_of_an_ab_run_show_the_first(
         assert step.length_us == (first.end - first.start) / 1e3
 
 
-def test_without_captures_or_a_baseline_the_page_is_without_them(paths: Paths) -> None:
-    found = only(page(paths, kept_result(paths, drawn=False)))
+def test_without_captures_or_a_baseline_the_page_is_without_them(store: Store) -> None:
+    found = only(page(store, kept_result(store, drawn=False)))
     assert (found.candidate_step, found.baseline_step, found.baseline, found.environment) == (
         None,
         None,
@@ -170,29 +170,29 @@ def test_without_captures_or_a_baseline_the_page_is_without_them(paths: Paths) -
     assert found.history == ()
 
 
-def test_a_baseline_that_was_blessed_since_is_not_what_it_was_compared_with(paths: Paths) -> None:
-    one = kept_result(paths)
+def test_a_baseline_that_was_blessed_since_is_not_what_it_was_compared_with(store: Store) -> None:
+    one = kept_result(store)
     assert (one.result.measured_at, LATER) == (records.NOON, records.NOON + timedelta(hours=3))
     made = records.baseline(of=one.result.workload, on=one.result.machine)
     blessing = made.blessing.model_copy(update={"at": LATER})
-    paths.store.baselines.save(made.model_copy(update={"blessing": blessing}), replacing=None)
-    (found,) = page(paths, one).workloads
+    store.baselines.save(made.model_copy(update={"blessing": blessing}), replacing=None)
+    (found,) = page(store, one).workloads
     assert (found.baseline, found.baseline_step, found.environment) == (None, None, None)
     assert found.candidate is not None
 
 
-def test_a_baseline_that_cannot_be_read_leaves_the_page_without_it(paths: Paths) -> None:
-    one = kept_result(paths)
-    blessed(paths, one.result)
-    file = paths.store.baselines.path(one.result.machine.slug, one.result.workload.id)
+def test_a_baseline_that_cannot_be_read_leaves_the_page_without_it(store: Store) -> None:
+    one = kept_result(store)
+    blessed(store, one.result)
+    file = store.baselines.path(one.result.machine.slug, one.result.workload.id)
     file.write_text(f"<<<<<<< HEAD\n{file.read_text()}")
-    found = only(page(paths, one))
+    found = only(page(store, one))
     assert (found.baseline, found.baseline_step, found.history) == (None, None, ())
     assert found.candidate is not None
     assert found.candidate_step is not None
 
 
-def test_a_capture_that_is_none_is_not_drawn(paths: Paths) -> None:
-    one = kept_result(paths)
+def test_a_capture_that_is_none_is_not_drawn(store: Store) -> None:
+    one = kept_result(store)
     (one.folder / "run-1" / "capture-0.sqlite").write_bytes(b"SQLite format 3\0" + b"x" * 100)
-    assert only(page(paths, one)).candidate_step is None
+    assert only(page(store, one)).candidate_step is None

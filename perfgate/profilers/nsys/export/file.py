@@ -42,20 +42,17 @@ class Export:
         if not self.has(table):
             return []
         chosen = (f'"{name}"' if self.has(table, name) else "NULL" for name in columns)
-        return self.query(f'SELECT {", ".join(chosen)} FROM "{table}"')
+        return list(self.connection.execute(f'SELECT {", ".join(chosen)} FROM "{table}"'))
 
-    def query(self, sql: str) -> list[tuple[Any, ...]]:
-        return self.connection.execute(sql).fetchall()
-
-    def require(self, table: str, *columns: str) -> None:
-        """Raise LayoutUnknown where a table has none of these columns."""
-        if not any(self.has(table, column) for column in columns):
+    def require(self, table: str, column: str) -> None:
+        """Raise LayoutUnknown where a table lacks a column."""
+        if not self.has(table, column):
             raise LayoutUnknown(
                 "export-column-missing",
                 path=str(self.path),
                 table=table,
-                column=" or ".join(columns),
-                columns=tuple(self.tables[table][:MOST_NAMES]),
+                column=column,
+                columns=tuple(self.tables.get(table, ())[:MOST_NAMES]),
             )
 
     def impossible(self, table: str, column: str, value: object) -> CaptureUnreadable:
@@ -136,12 +133,6 @@ def check_capture(path: Path) -> bytes:
     if head == _LFS_POINTER:
         raise CaptureUnreadable("capture-is-pointer", path=str(path), name=path.name)
     return head
-
-
-def check_export(path: Path) -> None:
-    """Raise as `read_timeline` does for what is no whole export; SQLite sees if pages are gone."""
-    with open_export(path):
-        pass
 
 
 def _refuse_unknown(path: Path, tables: Mapping[str, object], views: Sequence[str]) -> None:

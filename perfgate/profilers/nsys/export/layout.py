@@ -6,6 +6,7 @@ No code decides here.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from perfgate.model.timeline import (
     NO_CORRELATION,
@@ -17,16 +18,15 @@ from perfgate.model.timeline import (
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ExportColumn:
+class ExportColumn(NamedTuple):
     """One number read from a table of the SQLite export.
 
-    The first of `sources` that exists and is not NULL, else `default`; a column without a default
-    must have a value in every row.
+    `default` stands for NULL and for a column that is not there; a column without a default must
+    have a value in every row.
     """
 
     field: str
-    sources: tuple[str, ...]
+    source: str
     default: int | None = None
 
 
@@ -50,50 +50,50 @@ UNKNOWN_PROCESS = ~THREAD_MASK
 """Stands for a NULL `globalPid`, and is what masking off the thread leaves of -1, a NULL
 `globalTid`."""
 
-_START = ExportColumn(field="start", sources=("start",))
-_END = ExportColumn(field="end", sources=("end",))
-_DEVICE = ExportColumn(field="device", sources=("deviceId",))
-_PROCESS = ExportColumn(field="process", sources=("globalPid",), default=UNKNOWN_PROCESS)
-_THREAD = ExportColumn(field="thread", sources=("globalTid",), default=-1)
-_CORRELATION = ExportColumn(field="correlation", sources=("correlationId",), default=NO_CORRELATION)
-_STREAM = ExportColumn(field="stream", sources=("streamId",), default=NO_STREAM)
-_EVENT = ExportColumn(field="event", sources=("eventId",), default=NO_EVENT)
-_RECORD = ExportColumn(field="record", sources=("eventSyncId",), default=NO_EVENT)
+_START = ExportColumn("start", "start")
+_END = ExportColumn("end", "end")
+_DEVICE = ExportColumn("device", "deviceId")
+_PROCESS = ExportColumn("process", "globalPid", UNKNOWN_PROCESS)
+_THREAD = ExportColumn("thread", "globalTid", -1)
+_CORRELATION = ExportColumn("correlation", "correlationId", NO_CORRELATION)
+_STREAM = ExportColumn("stream", "streamId", NO_STREAM)
+_EVENT = ExportColumn("event", "eventId", NO_EVENT)
+_RECORD = ExportColumn("record", "eventSyncId", NO_EVENT)
 _OPERATION = (_START, _END, _DEVICE, _PROCESS, _STREAM, _CORRELATION)
 
 KERNELS = ExportTable(
     name="CUPTI_ACTIVITY_KIND_KERNEL",
     columns=(
         *_OPERATION,
-        ExportColumn(field="name", sources=("demangledName", "shortName")),
-        ExportColumn(field="graph_node", sources=("graphNodeId",), default=NO_NODE),
+        ExportColumn("name", "demangledName"),
+        ExportColumn("graph_node", "graphNodeId", NO_NODE),
     ),
 )
 COPIES = ExportTable(
     name="CUPTI_ACTIVITY_KIND_MEMCPY",
     columns=(
         *_OPERATION,
-        ExportColumn(field="bytes", sources=("bytes",)),
-        ExportColumn(field="kind", sources=("copyKind",)),
-        ExportColumn(field="source", sources=("srcKind",), default=MemoryKind.UNKNOWN),
-        ExportColumn(field="target", sources=("dstKind",), default=MemoryKind.UNKNOWN),
-        ExportColumn(field="count", sources=("copyCount",), default=1),
+        ExportColumn("bytes", "bytes"),
+        ExportColumn("kind", "copyKind"),
+        ExportColumn("source", "srcKind", MemoryKind.UNKNOWN),
+        ExportColumn("target", "dstKind", MemoryKind.UNKNOWN),
+        ExportColumn("count", "copyCount", 1),
     ),
 )
 MEMSETS = ExportTable(
     name="CUPTI_ACTIVITY_KIND_MEMSET",
-    columns=(*_OPERATION, ExportColumn(field="bytes", sources=("bytes",), default=0)),
+    columns=(*_OPERATION, ExportColumn("bytes", "bytes", 0)),
 )
 GRAPHS = ExportTable(name="CUPTI_ACTIVITY_KIND_GRAPH_TRACE", columns=_OPERATION)
 CALLS = ExportTable(
     name="CUPTI_ACTIVITY_KIND_RUNTIME",
-    columns=(_START, _END, _THREAD, _CORRELATION, ExportColumn(field="name", sources=("nameId",))),
+    columns=(_START, _END, _THREAD, _CORRELATION, ExportColumn("name", "nameId")),
 )
 WAITS = ExportTable(
     name="CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
     columns=(
         *_OPERATION,
-        ExportColumn(field="kind", sources=("syncType",), default=WaitKind.UNKNOWN),
+        ExportColumn("kind", "syncType", WaitKind.UNKNOWN),
         _EVENT,
         _RECORD,
     ),
@@ -105,7 +105,6 @@ EVENT_RECORDS = ExportTable(
 PUSH_POP_EVENTS = (59, 70)
 START_END_EVENTS = (60, 71)
 DOMAIN_EVENT = 75
-MARK_EVENT = 34
 RANGE_EVENTS = (*PUSH_POP_EVENTS, *START_END_EVENTS)
 """NVTX_EVENTS.eventType of push/pop and start/end ranges: live ones, and those imported from NVTX
 text files."""
@@ -115,11 +114,11 @@ NO_END = -(2**63)
 RANGES = ExportTable(
     name="NVTX_EVENTS",
     columns=(
-        ExportColumn(field="event", sources=("eventType",)),
+        ExportColumn("event", "eventType"),
         _START,
-        ExportColumn(field="end", sources=("end",), default=NO_END),
+        ExportColumn("end", "end", NO_END),
         _THREAD,
-        ExportColumn(field="domain", sources=("domainId",), default=0),
+        ExportColumn("domain", "domainId", 0),
     ),
     only=RANGE_EVENTS,
 )

@@ -27,8 +27,6 @@ from perfgate.profilers.nsys.export.layout import (
 )
 from perfgate.profilers.nsys.export.tables import Columns
 
-_CALLED = ("demangledName", "shortName")
-"""What the timeline calls a kernel: the first of these that an export has."""
 _SYMBOL = "mangledName"
 
 
@@ -83,7 +81,9 @@ def _domains(export: Export, index: Mapping[int, int]) -> dict[tuple[int, int], 
         return {}
     thread = "globalTid" if export.has(RANGES.name, "globalTid") else "NULL"
     of_domains = f"eventType = {DOMAIN_EVENT} ORDER BY start"
-    rows = export.query(f"SELECT domainId, {thread} FROM {RANGES.name} WHERE {of_domains}")
+    rows = export.connection.execute(
+        f"SELECT domainId, {thread} FROM {RANGES.name} WHERE {of_domains}"
+    )
     names = _texts(export, of_domains)
     found: dict[tuple[int, int], _Domain] = {}
     for (number, tid), name in zip(rows, names, strict=True):
@@ -133,14 +133,13 @@ def kernel_symbols(path: Path) -> Mapping[str, str]:
     1)]` of two files), the one that ran longer counts. Raises as `read_timeline` does.
     """
     with open_export(path) as export:
-        name = next((one for one in _CALLED if export.has(KERNELS.name, one)), None)
-        if name is None or not export.has(KERNELS.name, _SYMBOL):
+        if not export.has(KERNELS.name, _SYMBOL):
             return {}
-        rows = export.query(
+        rows = export.connection.execute(
             f"SELECT name.value, symbol.value FROM {KERNELS.name} AS kernel "
-            f"JOIN {STRINGS} AS name ON name.id = kernel.{name} "
+            f"JOIN {STRINGS} AS name ON name.id = kernel.demangledName "
             f"JOIN {STRINGS} AS symbol ON symbol.id = kernel.{_SYMBOL} "
             "GROUP BY name.value, symbol.value "
             "ORDER BY sum(kernel.end - kernel.start), symbol.value"
         )
-    return {name: symbol for name, symbol in rows if name and symbol}
+        return {name: symbol for name, symbol in rows if name and symbol}

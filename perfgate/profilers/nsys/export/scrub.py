@@ -242,7 +242,7 @@ def _copy(export: Export, copy: sqlite3.Connection) -> None:
 
 def _copy_table(export: Export, copy: sqlite3.Connection, table: str, kept: KeptColumns) -> None:
     columns: dict[str, str] = {}
-    for _, name, declared, *_ in export.query(f'PRAGMA table_info("{table}")'):
+    for _, name, declared, *_ in export.connection.execute(f'PRAGMA table_info("{table}")'):
         if name in kept.texts:
             columns[name] = "TEXT"
         elif declared in ("INTEGER", "") and (kept.numbers is None or name in kept.numbers):

@@ -83,7 +83,7 @@ def read_table(export: Export, table: ExportTable) -> Columns:
     if export.has(table.name):
         for one in table.columns:
             if one.default is None:
-                export.require(table.name, *one.sources)
+                export.require(table.name, one.source)
         try:
             found = _from_pages(export, table)
         except Unusual:
@@ -141,10 +141,12 @@ def number_processes(tables: Sequence[Columns]) -> tuple[tuple[int, ...], dict[i
 
 def _from_pages(export: Export, table: ExportTable) -> Columns:
     name = table.name
-    ((root,),) = export.query(f"SELECT rootpage FROM sqlite_master WHERE name = '{name}'")
-    if export.query(f"SELECT 1 FROM pragma_table_info('{name}') WHERE pk"):
+    ((root,),) = export.connection.execute(
+        f"SELECT rootpage FROM sqlite_master WHERE name = '{name}'"
+    )
+    if [*export.connection.execute(f"SELECT 1 FROM pragma_table_info('{name}') WHERE pk")]:
         raise Unusual  # a column is the row id
-    ((last,),) = export.query(f"SELECT max(rowid) FROM {name}")
+    ((last,),) = export.connection.execute(f"SELECT max(rowid) FROM {name}")
     most = int(last or 0)
     if most <= FEW_ROWS:
         raise Unusual
@@ -158,21 +160,17 @@ def _from_pages(export: Export, table: ExportTable) -> Columns:
 
 
 def _part(export: Export, table: ExportTable, pages: Pages, leaves: Ints) -> Columns:
-    """The rows of some leaves. Of several sources only the first is looked at."""
+    """The rows of some leaves."""
     has = export.tables[table.name]
-    places = {
-        one.field: has.index(there[0])
-        for one in table.columns
-        if (there := [name for name in one.sources if name in has])
-    }
+    places = {one: has.index(one.source) for one in table.columns if one.source in has}
     found = pages.numbers(leaves, list(places.values()))
+    size = len(next(iter(found.values()))[0])
     columns: Columns = {}
     for one in table.columns:
-        if one.field not in places:
-            size = len(found[places[table.columns[0].field]][0])
+        if one not in places:
             columns[one.field] = constant(np.int64(one.default or 0), size)
             continue
-        values, is_null = found[places[one.field]]
+        values, is_null = found[places[one]]
         if is_null.any():
             if one.default is None:
                 raise Unusual
@@ -187,9 +185,9 @@ def _part(export: Export, table: ExportTable, pages: Pages, leaves: Ints) -> Col
 def _from_sqlite(export: Export, table: ExportTable) -> list[Columns]:
     chosen = []
     for one in table.columns:
-        there = [f'"{name}"' for name in one.sources if export.has(table.name, name)]
-        default = "NULL" if one.default is None else str(one.default)
-        chosen.append(f"coalesce({', '.join([*there, default, 'NULL'])})")
+        there = f'"{one.source}"' if export.has(table.name, one.source) else "NULL"
+        default = "NULL" if one.default is None else one.default
+        chosen.append(f"coalesce({there}, {default})")
     sql = f'SELECT {", ".join(chosen)} FROM "{table.name}"'
     if table.only:
         sql += f" WHERE {chosen[0]} IN ({', '.join(map(str, table.only))})"

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -18,7 +17,6 @@ from perfgate.model.timeline import (
     Calls,
     CapturedGpu,
     Copies,
-    Diagnostic,
     EventRecords,
     Ints,
     Kernels,
@@ -40,9 +38,7 @@ from perfgate.profilers.nsys.export.layout import (
     GRAPHS,
     KERNELS,
     LOSSES,
-    MARK_EVENT,
     MEMSETS,
-    METADATA,
     OPERATIONS,
     RANGES,
     STRINGS,
@@ -57,9 +53,6 @@ from perfgate.profilers.nsys.export.tables import (
     record,
 )
 
-STRAY: Final = 0.01
-"""Share of a process's operations up to which what ran on a GPU is no use of it: a context on
-another GPU, with an operation or two."""
 MOST_QUOTED: Final = 2
 """Of nsys's warnings about one thing."""
 _WARNINGS: Final = (2, 3)
@@ -112,17 +105,9 @@ def _timeline(export: Export) -> Timeline:
     made = np.maximum(copies.count, 1)
     kernels, calls = record(Kernels, tables[KERNELS.name]), record(Calls, tables[CALLS.name])
     ids = distinct(np.concatenate((distinct(kernels.name), distinct(calls.name))).astype(np.int64))
-    names = _strings(export, ids)
     ranges, repeated = read_ranges(export, tables[RANGES.name], index)
-    meta = {
-        name: text_of(value)
-        for table in METADATA
-        for name, value in export.rows(table, ("name", "value"))
-    }
     timeline = Timeline(
         source=export.path.name,
-        nsys_version=meta.get("EXPORT_PRODUCT_VERSION"),
-        schema_version=meta.get("EXPORT_SCHEMA_VERSION"),
         processes=processes,
         kernels=kernels,
         copies=replace(copies, source=source, target=target, count=made),
@@ -132,18 +117,13 @@ def _timeline(export: Export) -> Timeline:
         event_records=record(EventRecords, tables[EVENT_RECORDS.name]),
         calls=calls,
         ranges=ranges,
-        names={name: names.get(name, f"(name {name})") for name in ids.tolist()},
+        names=_strings(export, ids),
         gpus=devices.gpus,
         ordinals=devices.ordinals(),
-        diagnostics=tuple(
-            Diagnostic(
-                severity=severity if isinstance(severity, int) else 0, text=text_of(text) or ""
-            )
-            for severity, text in export.rows(DIAGNOSTICS, ("severity", "text"))
-        ),
         ranges_repeated=repeated,
     )
-    missing = _missing(export, timeline, unnamed=set(ids.tolist()) - names.keys())
+    rows = export.rows(DIAGNOSTICS, ("severity", "text"))
+    missing = _missing(timeline, [(severity, text_of(text) or "") for severity, text in rows])
     if len(processes) > 1 and (mixed := devices.mixed()) is not None:
         missing["devices"] = mixed
     return replace(timeline, missing=missing)
@@ -151,13 +131,18 @@ def _timeline(export: Export) -> Timeline:
 
 def _strings(export: Export, ids: Ints) -> dict[int, str]:
     """Some strings of an export. The rest may be large, and secret."""
-    if not export.has(STRINGS):
+    if not len(ids):
         return {}
-    for name in ("id", "value"):
-        export.require(STRINGS, name)
+    for column in ("id", "value"):
+        export.require(STRINGS, column)
     wanted = ", ".join(map(str, ids.tolist()))
-    found = export.query(f"SELECT id, value FROM {STRINGS} WHERE id IN ({wanted})")
-    return {number: text_of(text) or "" for number, text in found}
+    found = dict(
+        export.connection.execute(f"SELECT id, value FROM {STRINGS} WHERE id IN ({wanted})")
+    )
+    for number in ids.tolist():
+        if number not in found:
+            raise export.impossible(STRINGS, "id", f"no {number}")
+    return {number: text_of(text) or "" for number, text in found.items()}
 
 
 class _Devices:
@@ -167,8 +152,8 @@ class _Devices:
         self._pids = pids
         gpus: dict[int, CapturedGpu] = {}
         self._by_cuda_number: dict[int, int] = {}
-        self._used: Counter[tuple[int, int]] = Counter()
-        """Operations by process and its own number of the GPU they ran on."""
+        self._used: set[tuple[int, int]] = set()
+        """Processes and their own numbers of the GPUs they ran something on."""
         for id_, name, uuid, bus, cuda in export.rows(
             GPUS, ("id", "name", "uuid", "busLocation", "cuDevice")
         ):
@@ -196,11 +181,10 @@ class _Devices:
         translated = own
         for pair in distinct(pairs).tolist():
             its, number = divmod(pair, 1 << 32)
-            here = pairs == pair
             if is_use:
-                self._used[its, number] += int(here.sum())
+                self._used.add((its, number))
             if (physical := self._physical(its, number)) != number:
-                translated = np.where(here, np.int32(physical), translated)
+                translated = np.where(pairs == pair, np.int32(physical), translated)
         columns["device"] = translated
 
     def ordinals(self) -> dict[tuple[int, int], int]:
@@ -218,18 +202,15 @@ class _Devices:
         Before 2025 an export has the processes' own numbers and nothing else: CUPTI's contexts have
         the same ones, and of the environment only nsys's own is there, not what each process set.
         """
-        of_process: Counter[int] = Counter()
-        for (process, _), number in self._used.items():
-            of_process[process] += number
         on: defaultdict[int, set[int]] = defaultdict(set)
-        unknown: set[int] = set()
-        for (process, own), number in self._used.items():
-            if number > STRAY * of_process[process]:
-                device = self._physical(process, own)
-                on[device].add(process)
-                if (self._pids[process], own) not in self._by_process:
-                    unknown.add(device)
-        sharing = {process for device in unknown if len(on[device]) > 1 for process in on[device]}
+        for process, own in self._used:
+            on[self._physical(process, own)].add(process)
+        unknown = [
+            on[self._physical(process, own)]
+            for process, own in self._used
+            if (self._pids[process], own) not in self._by_process
+        ]
+        sharing = {process for its in unknown if len(its) > 1 for process in its}
         if not sharing or len(self.gpus) == 1:
             return None
         return note("devices-unknown", processes=len(sharing))
@@ -245,43 +226,33 @@ def _is_device(value: object) -> bool:
     return isinstance(value, int) and least <= value <= most
 
 
-def _missing(export: Export, timeline: Timeline, *, unnamed: AbstractSet[int]) -> dict[str, Note]:
-    """What `Timeline.missing` says; `unnamed` are keys of kernels and calls whose names are not in
-    the capture. One with kernels and no memset simply has no memset."""
+def _missing(timeline: Timeline, said: Sequence[tuple[object, str]]) -> dict[str, Note]:
+    """What `Timeline.missing` says. A capture with kernels and no memset simply has no memset.
+
+    `said` are nsys's own messages about the capture, each with its severity.
+    """
     missing: dict[str, Note] = {}
+    warnings = [text for severity, text in said if severity in _WARNINGS]
     calls = len(timeline.calls.start)
     if not timeline.gpu_operations:
         lacks = note("no-gpu-operations", calls=calls) if calls else note("no-cuda-events")
-        lacks = _with_warnings(lacks, timeline, "CUDA")
+        lacks = _with_warnings(lacks, warnings, "CUDA")
         missing = dict.fromkeys(("kernels", "copies", "memsets", "graphs"), lacks)
         if not calls:
             missing["calls"] = lacks
     elif not calls:
         missing["calls"] = note("no-cuda-calls")
     if not len(timeline.ranges.start):
-        missing["ranges"] = _with_warnings(note("no-nvtx-ranges"), timeline, "NVTX")
-        of_marks = f"SELECT count(*) FROM {RANGES.name} WHERE eventType = {MARK_EVENT}"
-        if export.has(RANGES.name) and (marks := export.query(of_marks)[0][0]):
-            missing["ranges"] = note("only-nvtx-marks", marks=marks)
-    texts = (one.text for one in timeline.diagnostics)
-    if lost := [text for text in texts if _LOSS.fullmatch(text.strip())]:
+        missing["ranges"] = _with_warnings(note("no-nvtx-ranges"), warnings, "NVTX")
+    if lost := [text for _, text in said if _LOSS.fullmatch(text.strip())]:
         missing["records"] = note("records-lost", warnings=_quoted(lost))
-    keys = list(unnamed)
-    if kernels := int(np.isin(timeline.kernels.name, keys).sum()) if keys else 0:
-        missing["names of kernels"] = note("kernel-names-missing", unnamed=kernels)
-    if called := int(np.isin(timeline.calls.name, keys).sum()) if keys else 0:
-        missing["names of calls"] = note("call-names-missing", unnamed=called)
     return missing
 
 
-def _with_warnings(lacks: Note, timeline: Timeline, about: str) -> Note:
+def _with_warnings(lacks: Note, warnings: Sequence[str], about: str) -> Note:
     """Add what nsys warned of that names the trace in question."""
-    warnings = [
-        one.text
-        for one in timeline.diagnostics
-        if about in one.text and one.severity in _WARNINGS and _OF_DOMAINS not in one.text
-    ]
-    return note("nsys-warned", lacks=lacks, warnings=_quoted(warnings)) if warnings else lacks
+    warned = [text for text in warnings if about in text and _OF_DOMAINS not in text]
+    return note("nsys-warned", lacks=lacks, warnings=_quoted(warned)) if warned else lacks
 
 
 def _quoted(warnings: Iterable[str]) -> tuple[Note, ...]:

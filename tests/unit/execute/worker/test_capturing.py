@@ -10,7 +10,6 @@ import pytest
 from support.sides import END, START, STEP, FakeNvtx, FakeTorch, made
 
 from perfgate.execute.worker import capturing
-from perfgate.execute.worker.capturing import choose_capture
 
 
 def test_only_devices_with_a_context_are_synchronised(calls: list[str]) -> None:
@@ -33,13 +32,6 @@ def test_the_driver_library_opens_the_capture_where_torch_does_not(
     list(steps)
     assert calls == ["sync", "start", START, "pop", *[STEP, "pop"] * 3, "sync", END, "pop", "stop"]
     assert steps.captured_by == "libcuda"
-
-
-@pytest.mark.usefixtures("no_driver")
-def test_no_driver_library_means_no_capture_to_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    capture = choose_capture(torch=None)
-    capture.synchronise()
-    assert (capture.name, capture.start(), capture.stop()) == (None, None, None)
 
 
 def test_a_missing_driver_library_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,8 +32,6 @@ def test_the_worker_report_names_how_it_ended_and_with_what(
         torch="2.6.0+cu124",
         cuda="12.4",
         nvtx="0.2.11",
-        marked_by="torch.cuda.nvtx",
-        captured_by="torch",
     )
 
 
@@ -51,12 +49,3 @@ def test_a_process_that_the_workload_forked_has_no_say_in_it(
     list(loop)
     report(order, steps, Ending.FINISHED)
     assert (worker_report_of(order).ending, worker_report_of(order).turns) == (Ending.FINISHED, 5)
-
-
-def test_telling_closes_what_the_loop_left_open(order: Order, calls: list[str]) -> None:
-    steps = made(calls)
-    held = iter(steps)
-    next(held)
-    report(order, steps, Ending.RAISED)
-    assert calls == [WARM, "pop"]
-    assert worker_report_of(order).turns == 1

@@ -9,7 +9,7 @@ from support.fake_nsys import RECENT, Fake
 
 from perfgate.model.errors import CaptureUnreadable, PerfgateError
 from perfgate.model.order import RUN_COOKIE
-from perfgate.model.reports import Finding, ReportName, Reports, RuleName
+from perfgate.model.reports import Finding, Reports, RuleName
 from perfgate.profilers.nsys.answers import export
 from perfgate.profilers.nsys.reports import run_reports, run_rules
 from perfgate.profilers.nsys.tool import NsysTool, NsysVersion
@@ -28,7 +28,6 @@ NVTX = """Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns)
 """
 CALLS = "Duration (ns),Start (ns),PID,TID,API Name\n"
 CALL = f"{CALLS}30,100,548,0,x\n"
-OTHERS = set(ReportName) - {ReportName.NVTX_SUM}
 
 
 def writes(text: str) -> str:
@@ -124,14 +123,14 @@ def test_exports_and_reports_can_be_called_off(fake: Fake, rep: Path) -> None:
         (NsysVersion(2025, 3, 1), SKIPS_AS_2025),
     ],
 )
-def test_reports_are_read_and_skipped_ones_keep_nsyss_reason(
+def test_reports_are_read_and_skipped_ones_are_empty(
     fake: Fake, version: NsysVersion, skips: str
 ) -> None:
     found = reports(fake, of("nvtx_sum|nvtxsum", writes(NVTX), skips), version)
     assert [(row.range, row.count, row.total_ns) for row in found.nvtx_sum] == [
         ("step", 5, 5397846)
     ]
-    assert found.skipped == dict.fromkeys(OTHERS, LACKS)
+    assert (found.cuda_gpu_kern_sum, found.cuda_gpu_mem_time_sum) == ((), ())
     assert [path.name for path in (fake.folder / "printed").iterdir()] == ["nvtx_sum.csv"]
 
 
@@ -139,7 +138,7 @@ def test_a_report_of_a_table_that_holds_no_such_event_is_empty(fake: Fake) -> No
     """Of a window that opened behind the last range NVTX_EVENTS holds the domain's end alone."""
     found = reports(fake, of("nvtx_sum", NOTHING, SKIPS))
     assert found.nvtx_sum == ()
-    assert found.skipped == dict.fromkeys(OTHERS, LACKS)
+    assert (found.cuda_gpu_kern_sum, found.cuda_gpu_mem_time_sum) == ((), ())
 
 
 def test_found_nothing_found_and_skipped_differ_by_the_log(fake: Fake) -> None:

@@ -19,16 +19,13 @@ from perfgate.profilers.nsys.tool import NsysVersion
 NSYS = Path("/opt/nsys")
 
 
-def command(
-    capture: CaptureMode | CaptureWindow, *, workload_tmpdir: str | None = None
-) -> tuple[str, ...]:
+def command(capture: CaptureMode | CaptureWindow) -> tuple[str, ...]:
     return profile_command(
         NSYS,
         ("python", "train.py", "--lr=1"),
         output=Path("/runs/1/capture"),
         window=window_options(capture),
         graph_trace=GraphTrace.GRAPH,
-        workload_tmpdir=workload_tmpdir,
     )
 
 

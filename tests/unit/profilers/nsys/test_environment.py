@@ -4,8 +4,6 @@ import pytest
 
 from perfgate.model.secrets import looks_secret
 from perfgate.profilers.nsys.command import (
-    for_profile,
-    for_reports,
     withhold_secrets,
     without_profiler,
 )
@@ -169,19 +167,4 @@ def test_of_preloaded_libraries_only_the_profilers_are_dropped() -> None:
     assert without_profiler({"LD_PRELOAD": injected}) == {}
     assert without_profiler({"LD_PRELOAD": f"{injected}:/usr/lib/libjemalloc.so.2"}) == {
         "LD_PRELOAD": "/usr/lib/libjemalloc.so.2"
-    }
-
-
-def test_the_workload_keeps_its_locale() -> None:
-    env = {"LC_ALL": "de_DE.UTF-8", "TMPDIR": "/scratch"}
-    assert for_profile(env, tmpdir="/run/tmp") == {"LC_ALL": "de_DE.UTF-8", "TMPDIR": "/run/tmp"}
-    assert for_profile(env, tmpdir=None) == env
-
-
-def test_reports_are_printed_in_the_c_locale() -> None:
-    assert for_reports({"LC_ALL": "de_DE.UTF-8", "HOME": "/home/me"}, tmpdir="/work/tmp") == {
-        "PATH": "/usr/local/bin:/usr/bin:/bin",
-        "HOME": "/home/me",
-        "TMPDIR": "/work/tmp",
-        "LC_ALL": "C",
     }

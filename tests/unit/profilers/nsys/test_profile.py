@@ -9,7 +9,6 @@ from support.fake_nsys import CAPTURES, Fake
 
 from perfgate.model.secrets import Cleaner
 from perfgate.model.workload import CaptureMode, CaptureWindow
-from perfgate.profilers.nsys import output as nsys_output
 from perfgate.profilers.nsys.output import Output
 from perfgate.profilers.seam import ProfileOutcome
 
@@ -215,7 +214,7 @@ def test_what_a_listener_raises_ends_the_run(fake: Fake) -> None:
         ("echo 'Connection to Agent lost. A bug.'", CaptureMode.ALL, "nsys-crashed", True),
         ("echo 'End of file' >&2; exit 1", CaptureMode.ALL, "nsys-crashed", True),
         ("kill -ABRT $$", CaptureMode.ALL, "nsys-crashed", True),
-        (LOST, CaptureMode.CUDA_PROFILER_API, "nsys-lost-recording", True),
+        (LOST, CaptureMode.CUDA_PROFILER_API, "nsys-crashed", True),
         (f"{LOST}; exit 3", CaptureMode.CUDA_PROFILER_API, "ended-before-window", False),
     ],
 )
@@ -231,30 +230,16 @@ def test_a_missing_capture_is_called_by_its_reason(
         assert outcome.exit_status == 3
 
 
-def test_an_importer_that_lacks_a_library_will_lack_it_in_another_try(
-    fake: Fake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(nsys_output, "missing_libraries", lambda _: frozenset({"libdw.so.1"}))
-    outcome = fake.profile(NOT_IMPORTED)
-    assert (code(outcome), outcome.crashed) == ("nsys-importer-lacks", False)
-
-
 @pytest.mark.parametrize(
-    ("said", "problem"),
+    "said",
     [
-        ("unrecognised option '--cuda-graph-trace=graph'", "nsys-option-unknown"),
-        ("Illegal --duration argument: 1e9.\n\nusage: nsys profile", "nsys-window-illegal"),
-        (
-            'std::exception::what: boost::filesystem::temp_directory_path: Not a directory: "/a,b"',
-            "nsys-tmpdir-unusable",
-        ),
+        "unrecognised option '--cuda-graph-trace=graph'",
+        "Illegal --duration argument: 1e9.\n\nusage: nsys profile",
     ],
 )
-def test_a_workload_that_was_never_started_has_no_status(
-    fake: Fake, said: str, problem: str
-) -> None:
+def test_a_workload_that_was_never_started_has_no_status(fake: Fake, said: str) -> None:
     outcome = fake.profile(f"cat <<'END'\n{said}\nEND\nexit 1")
-    assert (outcome.exit_status, outcome.tail, code(outcome)) == (None, (), problem)
+    assert (outcome.exit_status, outcome.tail, code(outcome)) == (None, (), "nsys-not-started")
 
 
 @pytest.mark.parametrize(
@@ -307,7 +292,7 @@ def test_what_is_left_of_a_full_disk_is_no_capture_and_is_not_tried_again(
     monkeypatch.setattr(shutil, "disk_usage", lambda _: next(left, usage(10**12, 0, 10**12)))
     outcome = fake.profile(script)
     assert (outcome.captures, code(outcome)) == ((), "nsys-disk-full")
-    assert (outcome.crashed, outcome.disk_was_full) == (False, True)
+    assert not outcome.crashed
 
 
 def test_a_folder_that_cannot_be_made_and_one_of_an_earlier_run(fake: Fake) -> None:
@@ -322,9 +307,10 @@ def test_a_folder_that_cannot_be_made_and_one_of_an_earlier_run(fake: Fake) -> N
 def test_nsys_has_a_temporary_folder_of_its_own_and_the_workload_keeps_the_users(
     fake: Fake,
 ) -> None:
-    seen = 'echo "$TMPDIR"; test -w "$TMPDIR"; for a; do echo "$a"; done | grep TMPDIR'
-    outcome = fake.profile(f"{seen}; {CAPTURES}", env={"TMPDIR": "/scratch/me"})
-    assert outcome.tail == (f"{fake.run}/tmp", "--env-var=TMPDIR=/scratch/me")
+    seen = 'echo "$TMPDIR"; test -w "$TMPDIR"; for a; do echo "$a"; done | grep scratch'
+    env = {"TMPDIR": "/scratch/me", "LC_ALL": "de_DE.UTF-8"}
+    outcome = fake.profile(f"{seen}; echo $LC_ALL; {CAPTURES}", env=env)
+    assert outcome.tail == (f"{fake.run}/tmp", "/scratch/me", "de_DE.UTF-8")
     assert not (fake.run / "tmp").exists()
 
 

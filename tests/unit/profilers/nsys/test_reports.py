@@ -28,7 +28,7 @@ MEMSETS = COPIES.replace("Src Kind,Dst Kind", "Memory Kind")
 
 
 def read(text: str, name: ReportName) -> Reports:
-    return read_reports({name: text}, skipped={}, source="a.csv")
+    return read_reports({name: text}, source="a.csv")
 
 
 def refusal(text: str, name: ReportName | RuleName) -> str:
@@ -171,15 +171,6 @@ def test_reports_that_cannot_be_trusted_are_refused(text: str, name: ReportName,
 def test_every_operation_has_one_newer_name_and_keeps_it() -> None:
     for operation in set(OPERATIONS.values()):
         assert OPERATIONS[f"[{operation}]"] == operation
-
-
-def test_all_reports_are_read_or_skipped_with_their_reason() -> None:
-    skipped = {KERN_SUM: "no kernels", MEM_SUM: "no copies"}
-    texts = {ReportName.NVTX_SUM: ranges("step")}
-    reports = read_reports(texts, skipped=skipped, source="run.sqlite")
-    assert [row.range for row in reports.nvtx_sum] == ["step"]
-    assert reports.cuda_gpu_kern_sum == ()
-    assert reports.skipped == skipped
 
 
 # --- rules ---------------------------------------------------------------------------------------

@@ -90,7 +90,7 @@ def test_nothing_found_lists_where_it_looked(tmp_path: Path) -> None:
     [
         ("echo 'cannot find the target folder'; exit 1", NsysNotFound, "program-not-run"),
         ("exec sleep 60", NsysNotFound, "program-not-run"),
-        ("echo network simulator 3", NsysUnsupported, "program-versionless"),
+        ("echo network simulator 3", NsysUnsupported, "program-unsupported"),
         ("echo version 2021.3.3.2-b99c4d6", NsysUnsupported, "program-unsupported"),
     ],
 )

@@ -40,22 +40,6 @@ def test_a_file_that_a_sparse_checkout_leaves_out_is_no_change(root: Path, env: 
     assert not git.require_commit(root, env=env).dirty
 
 
-def test_the_word_of_a_file_watcher_is_not_taken_for_the_files(
-    root: Path, env: Env, tmp_path: Path
-) -> None:
-    watcher = tmp_path / "watcher"
-    watcher.write_text(f"#!/bin/sh\ntouch {tmp_path}/asked\nprintf 'token\\0'\n")
-    watcher.chmod(0o755)
-    run(root, env, "config", "core.fsmonitor", str(watcher))
-    run(root, env, "update-index", "--fsmonitor")
-    run(root, env, "status")
-    (tmp_path / "asked").unlink()
-    (root / "train.py").write_text("fast\n")
-    assert git.require_commit(root, env=env).dirty
-    assert git.changes(root, env=env) == ("train.py",)
-    assert not (tmp_path / "asked").exists()
-
-
 def test_a_project_inside_a_repository_is_dirty_by_any_file_of_the_repository(
     root: Path, env: Env
 ) -> None:

@@ -29,8 +29,9 @@ def origin(tmp_path: Path) -> Repository:
 
 
 def code_tree(repository: Repository, revision: str = "HEAD", baselines: str = "baselines") -> str:
-    sha = git.resolve(repository.root, revision, env=repository.env)
-    return files.code_tree(repository.root, sha, baselines=baselines, env=repository.env)
+    tree = repository.git("rev-parse", f"{revision}^{{tree}}")
+    found = files.without_baselines(repository.root, [tree], baselines, env=repository.env)
+    return found.get(tree, tree)
 
 
 def measured_and_squashed(repository: Repository) -> tuple[str, str]:

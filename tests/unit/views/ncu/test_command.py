@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from perfgate.profilers.nsys.tool import Tool, Version
 from perfgate.views.ncu.command import OneLaunch, profile_command, read_command
 from perfgate.views.ncu.reading import QUANTITIES
-from perfgate.views.ncu.tool import NcuTool, NcuVersion
 
-TOOL = NcuTool(path=Path("/opt/ncu"), version=NcuVersion(2025, 3, 1))
+TOOL = Tool(path=Path("/opt/ncu"), version=Version(2025, 3, 1))
 SYMBOL = "_ZN2at6native4fillIfEEvPT_"
 ARGV = ("/venv/bin/python", "-m", "pytest", "-qq")
 

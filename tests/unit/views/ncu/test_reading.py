@@ -26,9 +26,6 @@ def launch(unit: str, value: str, *, metric: str = TIME, row: tuple[str, ...] = 
     [
         ("ns", "628032", 628.032),
         ("nsecond", "628,032", 628.032),
-        ("us", "628.03", 628.03),
-        ("msecond", "1.5", 1500),
-        ("s", "2", 2e6),
         ("ns", "1e3", 1),
     ],
 )

@@ -76,8 +76,3 @@ def test_what_nsys_says_that_it_lost(path: Path, text: str) -> None:
 )
 def test_what_nsys_says_of_good_captures_too_is_no_loss(path: Path, text: str) -> None:
     assert lacking(path, *ALL, *said(text)) == {}
-
-
-def test_marks_without_ranges(path: Path) -> None:
-    marks = [Range("step", 10 * n, None, event=34) for n in range(3)]
-    assert lacking(path, Kernel("k", 0, 1), *marks)["ranges"] == note("only-nvtx-marks", marks=3)
