@@ -28,7 +28,7 @@ from perfgate.profilers.nsys.command import withhold_secrets
 from perfgate.profilers.nsys.profile import profile
 from perfgate.profilers.nsys.tool import NsysTool, find_nsys
 from perfgate.profilers.seam import ProfileOutcome, ProfileSpec
-from perfgate.system.files import PREFIX
+from perfgate.system.files import temporary_folder
 from perfgate.system.git import require_commit
 from perfgate.words.say import Coded
 from perfgate.workload import workload_files
@@ -140,10 +140,13 @@ def examine(place: Examined) -> tuple[CheckResult, ...]:
     found: list[CheckResult] = [gpu]
     if gpus:
         found.append(check_idle(gpus, library=place.library))
-    nsys, tool = check_nsys(place.settings.nsys, place.env)
-    found.append(nsys)
-    if tool is not None:
+    try:
+        tool = find_nsys(None, place.env, setting=place.settings.nsys)
+        there = note("nsys-there", version=str(tool.version), path=str(tool.path))
+        found.append(CheckResult("nsys", there))
         found += check_trial(tool, place, gpu_expected=bool(gpus))
+    except PerfgateError as error:
+        found.append(CheckResult("nsys", error))
     return (
         *found,
         check_torch(place, gpu_expected=bool(gpus)),
@@ -186,16 +189,6 @@ def check_idle(
     return CheckResult("GPU idle", said)
 
 
-def check_nsys(setting: str | None, env: Mapping[str, str]) -> tuple[CheckResult, NsysTool | None]:
-    """Find nsys as a run would."""
-    try:
-        tool = find_nsys(None, env, setting=setting)
-    except PerfgateError as error:
-        return CheckResult("nsys", error), None
-    there = note("nsys-there", version=str(tool.version), path=str(tool.path))
-    return CheckResult("nsys", there), tool
-
-
 def check_trial(
     tool: NsysTool,
     place: Examined,
@@ -205,83 +198,61 @@ def check_trial(
     read: Read = seam.read,
 ) -> tuple[CheckResult, ...]:
     """Profile a program of one NVTX range and one copy to the GPU, and look for both in the
-    capture."""
-    check = "trial capture"
-    folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}doctor-"))
-    program = folder / "trial.py"
-    program.write_text(TRIAL_PROGRAM, encoding="utf-8")
+    capture.
+
+    Raises:
+        PerfgateError: nsys cannot be run, or its capture not read.
+    """
     kept, _ = withhold_secrets(place.env, place.settings.pass_env)
-    spec = ProfileSpec(
-        argv=(place.python, str(program)),
-        folder=folder / "capture",
-        cwd=folder,
-        env=kept,
-        timeout_s=TRIAL_TIMEOUT_S,
-        capture=CaptureMode.ALL,
-        graph_trace=GraphTrace.GRAPH,
-    )
-    try:
+    with temporary_folder("doctor") as folder:
+        program = folder / "trial.py"
+        program.write_text(TRIAL_PROGRAM, encoding="utf-8")
+        spec = ProfileSpec(
+            argv=(place.python, str(program)),
+            folder=folder / "capture",
+            cwd=folder,
+            env=kept,
+            timeout_s=TRIAL_TIMEOUT_S,
+            capture=CaptureMode.ALL,
+            graph_trace=GraphTrace.GRAPH,
+        )
         outcome = capture(tool, spec)
-        if outcome.problem is not None or not outcome.captures:
-            _keep_logs(folder)  # the problem may point into one
-            return (CheckResult(check, _no_capture(tool, outcome)),)
         timelines = [read(found.sqlite) for found in outcome.captures]
-    except PerfgateError as error:
-        _keep_logs(folder)
-        return (CheckResult(check, error),)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    shutil.rmtree(folder, ignore_errors=True)
+    if outcome.problem is not None or not timelines:
+        reason = outcome.problem or note("trial-left-nothing", wall_s=outcome.wall_s)
+        failed = note("trial-failed", BAD, reason=noted(reason), nsys=str(tool.path))
+        return (CheckResult("trial capture", failed),)
     lines = (line.partition(": ") for line in outcome.tail)
     printed = {key: rest for key, _, rest in lines if key.startswith("perfgate-")}
+    heard = any(TRIAL_RANGE in timeline.ranges.name.texts for timeline in timelines)
+    traced = any(timeline.gpu_operations for timeline in timelines)
     return (
-        CheckResult(check, note("trial-done", wall_s=outcome.wall_s)),
-        _heard(tool, printed, timelines),
-        _traced(tool, printed, timelines, gpu_expected=gpu_expected),
+        CheckResult("trial capture", note("trial-done", wall_s=outcome.wall_s)),
+        CheckResult("nvtx", _of_range(tool, printed.get("perfgate-nvtx", "absent"), heard=heard)),
+        CheckResult(
+            "GPU trace",
+            _of_copy(
+                tool, printed.get("perfgate-gpu", ""), gpu_expected=gpu_expected, traced=traced
+            ),
+        ),
     )
 
 
-def _keep_logs(folder: Path) -> None:
-    """Remove what holds the environment, or may: all but logs."""
-    for file in folder.rglob("*"):
-        if file.suffix != ".log" and not file.is_dir():
-            file.unlink(missing_ok=True)
-
-
-def _no_capture(tool: NsysTool, outcome: ProfileOutcome) -> Coded:
-    reason = outcome.problem or note("trial-left-nothing", wall_s=outcome.wall_s)
-    return note("trial-failed", BAD, reason=noted(reason), nsys=str(tool.path))
-
-
-def _heard(
-    tool: NsysTool, printed: Mapping[str, str], timelines: Sequence[Timeline]
-) -> CheckResult:
-    version, nsys = printed.get("perfgate-nvtx", "absent"), str(tool.version)
+def _of_range(tool: NsysTool, version: str, *, heard: bool) -> Note:
     if version.startswith("absent"):
-        return CheckResult("nvtx", note("nvtx-absent", BAD, reason=version))
-    if any(TRIAL_RANGE in timeline.ranges.name.texts for timeline in timelines):
-        return CheckResult("nvtx", note("nvtx-heard", nsys=nsys, nvtx=version))
-    return CheckResult("nvtx", note("nvtx-not-heard", BAD, nsys=nsys, nvtx=version))
+        return note("nvtx-absent", BAD, reason=version)
+    code, severity = ("nvtx-heard", Severity.INFO) if heard else ("nvtx-not-heard", BAD)
+    return note(code, severity, nsys=str(tool.version), nvtx=version)
 
 
-def _traced(
-    tool: NsysTool,
-    printed: Mapping[str, str],
-    timelines: Sequence[Timeline],
-    *,
-    gpu_expected: bool,
-) -> CheckResult:
-    copied = printed.get("perfgate-gpu", "nothing")
-    if any(timeline.gpu_operations for timeline in timelines):
-        said = note("gpu-traced", nsys=str(tool.version))
-    elif not gpu_expected:
-        said = note("gpu-none-to-trace", OPEN)
-    elif copied != "copied":
-        said = note("gpu-copy-failed", BAD, reason=copied)
-    else:
-        said = note("gpu-not-traced", BAD, nsys=str(tool.version))
-    return CheckResult("GPU trace", said)
+def _of_copy(tool: NsysTool, copied: str, *, gpu_expected: bool, traced: bool) -> Note:
+    if traced:
+        return note("gpu-traced", nsys=str(tool.version))
+    if not gpu_expected:
+        return note("gpu-none-to-trace", OPEN)
+    if copied != "copied":
+        return note("gpu-copy-failed", BAD, reason=copied)
+    return note("gpu-not-traced", BAD, nsys=str(tool.version))
 
 
 def check_torch(
@@ -299,57 +270,46 @@ def check_torch(
             encoding="utf-8",
             errors="replace",
             timeout=timeout_s,
-            check=False,
+            check=True,
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return CheckResult("torch", note("torch-fails", BAD, reason=str(error), python=python))
-    lines = done.stdout.strip().splitlines()
-    if done.returncode != 0 or not lines:
-        reason = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+    except (OSError, subprocess.SubprocessError) as error:
+        failed = error.stderr if isinstance(error, subprocess.CalledProcessError) else ""
+        reason = (failed.strip().splitlines() or [str(error)])[-1]
         if "No module named 'torch'" in reason:
             return CheckResult("torch", note("torch-absent", OPEN, python=python))
         return CheckResult("torch", note("torch-fails", BAD, reason=reason, python=python))
-    found = json.loads(lines[-1])
-    torch, gpus = str(found["torch"]), int(found["gpus"])
+    found = json.loads(done.stdout.strip().splitlines()[-1])
     built = f"CUDA {found['cuda']}" if found["cuda"] else "the CPU"
-    if gpus:
-        said = note("torch-sees", torch=torch, built=built, gpus=gpus)
+    if found["gpus"]:
+        said = note("torch-sees", torch=found["torch"], built=built, gpus=found["gpus"])
     elif gpu_expected:
-        said = note("torch-sees-none", BAD, torch=torch, built=built, python=python)
+        said = note("torch-sees-none", BAD, torch=found["torch"], built=built, python=python)
     else:
-        said = note("torch-without-gpu", OPEN, torch=torch, built=built)
+        said = note("torch-without-gpu", OPEN, torch=found["torch"], built=built)
     return CheckResult("torch", said)
 
 
 def check_disk(kept: Path) -> CheckResult:
     """Say whether captures can be written where results are kept, and will fit."""
     there = next(folder for folder in (kept, *kept.absolute().parents) if folder.is_dir())
-    if (refused := _refusal(there)) is not None:
-        return CheckResult("disk", refused)
-    free, folder = shutil.disk_usage(there).free, str(kept)
-    if free < FREE_BYTES:
-        low = note("disk-low", BAD, free_bytes=free, folder=folder, wanted_bytes=FREE_BYTES)
-        return CheckResult("disk", low)
-    return CheckResult("disk", note("disk-free", free_bytes=free, folder=folder))
-
-
-def _refusal(folder: Path) -> Note | None:
-    """Why a folder takes no file; None where it does."""
+    folder, free = str(kept), shutil.disk_usage(there).free
     try:
-        with tempfile.TemporaryFile(dir=folder):
-            return None
+        with tempfile.TemporaryFile(dir=there):
+            said = note("disk-free", free_bytes=free, folder=folder)
     except OSError as error:
         reason = error.strerror or str(error)
-        return note("folder-not-written", BAD, folder=str(folder), reason=reason)
+        said = note("folder-not-written", BAD, folder=str(there), reason=reason)
+    if said.severity is not BAD and free < FREE_BYTES:
+        said = note("disk-low", BAD, free_bytes=free, folder=folder, wanted_bytes=FREE_BYTES)
+    return CheckResult("disk", said)
 
 
 def check_locks(folder: Path | None = None) -> CheckResult:
     """Say whether gates can take turns in a folder, by default this machine's."""
     try:
-        folder = prepare_folder(folder)
+        return CheckResult("locks", note("locks-there", folder=str(prepare_folder(folder))))
     except PerfgateError as error:
         return CheckResult("locks", error)
-    return CheckResult("locks", _refusal(folder) or note("locks-there", folder=str(folder)))
 
 
 def check_repository(root: Path, *, env: Mapping[str, str], baselines: str) -> CheckResult:

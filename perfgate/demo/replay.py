@@ -6,7 +6,6 @@ from __future__ import annotations
 import lzma
 import tarfile
 from collections.abc import Callable, Generator
-from contextlib import ExitStack
 from datetime import UTC, datetime
 from importlib.resources import as_file, files
 from itertools import islice
@@ -21,7 +20,7 @@ from perfgate.gate.underway import Checked, Underway
 from perfgate.metrics.check import contradictions
 from perfgate.metrics.measure import measure
 from perfgate.model.baseline import Baseline, Blessing, Result
-from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT, CaptureUnreadable, StoreFailed
+from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT, CaptureUnreadable
 from perfgate.model.machine import Conditions, Machine
 from perfgate.model.outcome import Outcome
 from perfgate.model.record import Record
@@ -35,7 +34,7 @@ from perfgate.render.page import Page, Screen
 from perfgate.render.records import bless_text
 from perfgate.render.text import verdict_table
 from perfgate.store import Store
-from perfgate.system.files import temporary_folder
+from perfgate.system.files import kept_or_temporary
 
 MANIFEST = "manifest.json"
 EXPORT = "capture.sqlite"
@@ -81,22 +80,9 @@ def play(say: Callable[[str], None], screen: Screen, *, keep: Path | None = None
     Raises:
         StoreFailed: `keep` exists or cannot be made.
     """
-    with ExitStack() as held:
-        captures = held.enter_context(as_file(files("perfgate.demo") / "captures"))
-        folder = _folder(held, keep)
-        return play_recorded(captures, folder, say, screen)
-
-
-def _folder(held: ExitStack, keep: Path | None) -> Path:
-    if keep is None:
-        return held.enter_context(temporary_folder("demo"))
-    try:
-        keep.mkdir(parents=True)
-    except OSError as refused:
-        raise StoreFailed(
-            "demo-folder-not-made", path=str(keep), why=str(refused.strerror or refused)
-        ) from refused
-    return keep
+    captures = files("perfgate.demo") / "captures"
+    with as_file(captures) as there, kept_or_temporary("demo", keep) as folder:
+        return play_recorded(there, folder, say, screen)
 
 
 def play_recorded(captures: Path, folder: Path, say: Callable[[str], None], screen: Screen) -> int:

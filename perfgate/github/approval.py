@@ -7,11 +7,12 @@ one that nobody has read, and every later one is.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
-from perfgate.github.context import Context, Payload, is_sha
+from perfgate.github.context import Payload, event_as, variable
 from perfgate.model.errors import ActionsContextMissing, JobNotAdmitted
 from perfgate.model.note import Note, note
 from perfgate.model.options import APPROVAL
@@ -62,11 +63,8 @@ class LabelEvent(Payload):
     @property
     def approved(self) -> str | None:
         """The commit that its label approves; None where it is another label, or none."""
-        sha = self.pull_request.head.sha
-        is_approval = (
-            self.action == "labeled" and self.label is not None and self.label.name == APPROVAL
-        )
-        return sha if is_approval and is_sha(sha) else None
+        is_approval = self.action == "labeled" and self.label == _Label(name=APPROVAL)
+        return self.pull_request.head.sha if is_approval else None
 
     @property
     def pushed_just_before(self) -> bool:
@@ -74,14 +72,11 @@ class LabelEvent(Payload):
         after it."""
         pull = self.pull_request
         pushed = None if pull.head.repo is None else pull.head.repo.pushed_at
-        return (
-            pushed is not None
-            and pull.updated_at is not None
-            and pull.updated_at - pushed < SETTLED
-        )
+        at = pull.updated_at
+        return pushed is not None and at is not None and at - pushed < SETTLED
 
 
-def admit(context: Context) -> Note:
+def admit(env: Mapping[str, str]) -> Note:
     """Return why the job may run on a self-hosted runner, by its event alone.
 
     It is asked before the job, of what no pull request can edit: the workflow of a pull request is
@@ -92,43 +87,42 @@ def admit(context: Context) -> Note:
         JobNotAdmitted: it is a fork's that nobody has approved, or of an event that is not known to
         be harmless. ActionsContextMissing: it is no job, or its event is not as GitHub sends it.
     """
-    kind, ours = context.event_name, context.repository
+    kind, ours = variable(env, "GITHUB_EVENT_NAME"), variable(env, "GITHUB_REPOSITORY")
     if kind in OWN_EVENTS:
-        return note("admitted-event", event=kind, repository=ours)
+        return note("admitted", event=kind, repository=ours)
     if kind != "pull_request":
         # Among them pull_request_review and its like, by which a fork's workflow can be started as
         # well.
         known = ("pull_request", *sorted(OWN_EVENTS))
         raise JobNotAdmitted("event-not-admitted", event=kind, known=known)
-    event = context.event_as(LabelEvent)
-    pull = event.pull_request
-    fork = None if pull.head.repo is None else pull.head.repo.full_name
-    number, sha = pull.number, pull.head.sha
-    if fork is not None and fork.casefold() == ours.casefold():
-        return note("admitted-branch", number=number, commit=sha, repository=ours)
+    event = event_as(env, LabelEvent)
+    number, head = event.pull_request.number, event.pull_request.head
+    fork = "a fork that is gone" if head.repo is None else head.repo.full_name
+    if fork.casefold() == ours.casefold():
+        return note("admitted", event=kind, repository=ours)
     if event.approved is not None and not event.pushed_just_before:
-        return note("admitted-approved", number=number, commit=sha, label=APPROVAL)
+        return note("label-approves", label=APPROVAL, commit=head.sha)
     raise JobNotAdmitted(
-        "fork-not-approved" if event.approved is None else "fork-pushed-just-before",
+        "fork-not-approved",
         number=number,
-        commit=sha,
+        commit=head.sha,
         label=APPROVAL,
-        fork=fork or "a fork that is gone",
+        fork=fork,
         minutes=SETTLED.seconds // 60,
     )
 
 
-def labelled_head(context: Context) -> str | None:
+def labelled_head(env: Mapping[str, str]) -> str | None:
     """The commit that the job's own event approves; None where it is another event.
 
     Raises:
         ActionsContextMissing: it is no job, or its event is not as GitHub sends it.
     """
-    is_pull = context.event_name == "pull_request"
-    return context.event_as(LabelEvent).approved if is_pull else None
+    is_pull = variable(env, "GITHUB_EVENT_NAME") == "pull_request"
+    return event_as(env, LabelEvent).approved if is_pull else None
 
 
-def approve(repository: Repository, context: Context) -> str:
+def approve(repository: Repository, env: Mapping[str, str]) -> str:
     """Return the commit that the job's label approves, by what GitHub itself knows of it.
 
     Raises:
@@ -136,34 +130,49 @@ def approve(repository: Repository, context: Context) -> str:
         ActionsContextMissing: the event is another.
         GitHubRefused, GitHubUnreachable: GitHub says no, or does not answer.
     """
-    sha = labelled_head(context)
+    sha = labelled_head(env)
     if sha is None:
         raise ActionsContextMissing("approval-event-wanted", label=APPROVAL)
-    pull = repository.get_pull(context.event_as(LabelEvent).pull_request.number)
-    labelled_at = repository.get_workflow_run(context.run_id).created_at
-    why = _why_not(repository, pull, sha, at=labelled_at)
-    if why is not None:
+    pull = repository.get_pull(event_as(env, LabelEvent).pull_request.number)
+    labelled = repository.get_workflow_run(int(variable(env, "GITHUB_RUN_ID")))
+    if pull.head.sha != sha or not _was_settled(repository, pull, at=labelled.created_at):
         raise JobNotAdmitted(
             "label-approves-nothing",
             commit=sha,
             number=pull.number,
             label=APPROVAL,
             minutes=SETTLED.seconds // 60,
-            why=why,
         )
     return sha
 
 
-def why_fallen(repository: Repository, pull: PullRequest) -> Note | None:
-    """Why the label that a pull request bears does not approve its head; None where it does."""
-    sha = pull.head.sha
-    labelled = [
-        run
-        for run in repository.get_workflow_runs(head_sha=sha)
+def is_approved(repository: Repository, pull: PullRequest) -> bool:
+    """Whether the label that a pull request bears approves its head."""
+    return any(
+        _was_settled(repository, pull, at=run.created_at)
+        for run in repository.get_workflow_runs(head_sha=pull.head.sha)
         if file_of(run) == APPROVED and run.conclusion != "skipped"
+    )
+
+
+def _was_settled(repository: Repository, pull: PullRequest, *, at: datetime) -> bool:
+    """Whether the head had been there for a while at the moment of a label.
+
+    GitHub starts a run for each push to a pull request, at its own time: a commit that is pushed
+    once more, after another one, has a new one.
+    """
+    runs = [
+        run
+        for run in repository.get_workflow_runs(head_sha=pull.head.sha, event="pull_request")
+        if run.event == "pull_request"
+        and run.head_branch == pull.head.ref
+        and name_of(run.head_repository) == name_of(pull.head.repo)
     ]
-    whys = [_why_not(repository, pull, sha, at=run.created_at) for run in labelled]
-    return None if None in whys else next(iter(whys), note("label-of-another-commit"))
+    # The first of any workflow, and every push of it: what a label of any kind starts later is
+    # neither.
+    first = sorted(run.created_at for run in runs if file_of(run) != APPROVED)[:1]
+    seen = [*first, *(run.created_at for run in runs if file_of(run) == GATE)]
+    return bool(seen) and at - max(seen) >= SETTLED
 
 
 def name_of(repository: Repository | None) -> str:
@@ -174,29 +183,3 @@ def name_of(repository: Repository | None) -> str:
 def file_of(run: WorkflowRun) -> str:
     """The file of a run's workflow, by name: `perfgate.yml`."""
     return PurePosixPath(run.path.partition("@")[0]).name
-
-
-def _why_not(repository: Repository, pull: PullRequest, sha: str, *, at: datetime) -> Note | None:
-    """Why a label of this moment does not approve a commit; None where it does.
-
-    GitHub starts a run for each push to a pull request, at its own time: a commit that is pushed
-    once more, after another one, has a new one.
-    """
-    if pull.head.sha != sha:
-        return note("head-moved-on", commit=pull.head.sha)
-    runs = [
-        run
-        for run in repository.get_workflow_runs(head_sha=sha, event="pull_request")
-        if run.event == "pull_request"
-        and run.head_branch == pull.head.ref
-        and name_of(run.head_repository) == name_of(pull.head.repo)
-    ]
-    # The first of any workflow, and every push of it: what a label of any kind starts later is
-    # neither.
-    first = sorted(run.created_at for run in runs if file_of(run) != APPROVED)[:1]
-    seen = [*first, *(run.created_at for run in runs if file_of(run) == GATE)]
-    if not seen:
-        return note("head-never-seen")
-    if at - max(seen) < SETTLED:
-        return note("head-too-young", seen=f"{max(seen):%H:%M:%S}", labelled=f"{at:%H:%M:%S}")
-    return None

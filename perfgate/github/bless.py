@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -17,37 +17,30 @@ from github.PullRequest import PullRequest
 from github.Repository import Repository
 
 from perfgate.bless import bless as blessing
-from perfgate.bless.refusals import refuse_unasked
 from perfgate.execute.provenance import code_now
 from perfgate.github import api
 from perfgate.github.approval import GATE, name_of
-from perfgate.github.commit import Origin, Planned, commit
-from perfgate.github.context import Context, Payload, append_summary
-from perfgate.github.kept import Checkout, checkout, kept_by_gate, runner_of
-from perfgate.model.baseline import Result
-from perfgate.model.errors import BlessRefused, ConfigInvalid, PerfgateError, ResultMissing
-from perfgate.model.note import note
-from perfgate.model.pyproject import load_settings
-from perfgate.model.record import LONGEST_ID
-from perfgate.model.settings import Settings
-from perfgate.render.markdown import filled, shortened
-from perfgate.words.say import Coded
+from perfgate.github.context import Payload, append_summary, event_as, variable
+from perfgate.github.kept import (
+    Checkout,
+    Planned,
+    blessed_by,
+    checkout,
+    commit,
+    gate_of,
+    kept_by,
+)
+from perfgate.model.baseline import Blessing, Result
+from perfgate.model.errors import BlessRefused, BranchMoved, PerfgateError, ResultMissing
+from perfgate.model.note import Note, note
+from perfgate.render.markdown import filled
 
 COMMAND: Final = "/perfgate bless"
 ACCEPT: Final = "--accept-regression"
 LONGEST_REASON: Final = 300
 MAY_BLESS: Final = frozenset({"admin", "maintain", "write"})
 
-_COMMENT: Final = re.compile(
-    rf"{COMMAND}\s+(?P<before>(?:{ACCEPT}\s+)*)(?:`(?P<quoted>[^`]+)`|(?P<word>[^\s`-][^\s`]*))"
-    r"\s+(?P<reason>\S.*)"
-)
-_INPUTS: Final = {
-    "workload": rf".{{0,{LONGEST_ID}}}",
-    "reason": rf".{{1,{LONGEST_REASON}}}",
-    "accept-regression": "true|false|",
-}
-"""By input of the dispatch, what it may be, as a regular expression."""
+_COMMENT: Final = re.compile(rf"{COMMAND} (?:`([^`]+)`|([^ `-][^ `]*)) (.+)")
 
 
 class _User(Payload):
@@ -64,7 +57,7 @@ class Comment(Payload):
 
 class _Issue(Payload):
     number: int
-    pull_request: Mapping[str, object] | None = None
+    pull_request: Mapping[str, object]
 
 
 class _CommentEvent(Payload):
@@ -94,124 +87,122 @@ class Asked:
     """When a comment was written."""
 
 
-def bless(root: Path, env: Mapping[str, str], say: Callable[[Coded], None]) -> None:
+def bless(root: Path, env: Mapping[str, str], say: Callable[[Note], None]) -> None:
     """Commit what the gate of a branch's head commit has kept as its baselines, as the job's event
-    asks.
+    asks, and start the gate of the new commit.
 
     Args:
         root: of the project in the head commit, which is only read.
         env: the job's.
-        say: takes what was done, and what of the answer could not be.
+        say: takes what was done.
 
     Raises:
         PerfgateError: nothing was blessed, or no gate of the new commit was started.
     """
-    context = Context.from_env(env)
-    event = _comment_event(context)
-    if event is None:
-        read_inputs(env)  # what is wrong with them needs no GitHub to be known
-    repository = api.connect(context)
-    pull: PullRequest | None = None
-    if event is not None:
-        # Nobody else is answered: whoever may comment could have perfgate write.
-        refuse_strangers(repository, event.comment.user.login)
-        pull = repository.get_pull(event.issue.number)
+    repository = api.connect(env)
+    event = _comment_event(env)
+    # A stranger is not answered: whoever may comment could have perfgate write.
+    pull = None if event is None else _pull_of_maintainer(repository, event)
+
+    def answer(markdown: str) -> None:
+        append_summary(env, markdown)
+        if pull is not None:
+            pull.create_issue_comment(markdown)
 
     try:
-        wish = read_inputs(env) if event is None else read_comment(event.comment.body)
-        asked = _asked(context, pull, None if event is None else event.comment)
-        settings = load_settings(root, {})
-        here = checkout(root, settings.baselines, asked.head_sha, env=env)
-        run, kept = kept_by_gate(repository, asked.head_sha, asked_at=asked.at)
-        origin = Origin(
-            by=f"{asked.by} via GitHub",
-            run_url=context.page_of_run(run.id),
-            runner=runner_of(run),
-        )
-        planned = plan(kept, wish, here, settings, origin)
-        made = commit(repository, planned, onto=asked.head_sha, reason=wish.reason, origin=origin)
-        api.move_branch(repository, asked.branch, expected=asked.head_sha, to=made)
+        if event is None or pull is None:
+            wish, asked = read_inputs(env), _dispatched(env)
+        else:
+            wish, asked = read_comment(event.comment.body), _commented(event.comment, pull)
+        here = checkout(root, asked.head_sha, env=env)
+        run = gate_of(repository, asked.head_sha, asked_at=asked.at)
+        kept = kept_by(run, asked.head_sha)
+        by = f"{asked.by} via GitHub"
+        blessed = blessed_by(by, run, wish.reason, asked.head_sha, datetime.now(UTC))
+        planned = plan(kept, wish, here, blessed)
+        made = commit(repository, planned, onto=asked.head_sha, blessed=blessed)
+        _move(repository, asked, made)
     except PerfgateError as error:
-        _answer(env, pull, say, filled("refused.md.j2", error=error))
+        answer(filled("refused.md.j2", error=error))
         raise
-    not_started = _start_gate(repository, asked.branch)
-    markdown = filled(
-        "blessed.md.j2",
-        planned=planned,
-        commit=made,
-        page=f"{context.page}/commit/{made}",
-        asked=asked,
-        run_url=origin.run_url,
-        reason=wish.reason,
-        gate=GATE,
-        not_started=not_started,
-    )
-    _answer(env, pull, say, markdown)
     paths = tuple(one.path for one in planned)
     say(note("baselines-committed", commit=made, branch=asked.branch, paths=paths))
-    if not_started is not None:
-        raise not_started
+    answer(
+        filled(
+            "blessed.md.j2",
+            planned=planned,
+            commit=made,
+            asked=asked,
+            run_url=run.html_url,
+            reason=wish.reason,
+            gate=GATE,
+        )
+    )
+    # A commit that is made with a workflow's own token starts no workflow by itself.
+    repository.get_workflow(GATE).create_dispatch(asked.branch, throw=True)
 
 
-def _answer(
-    env: Mapping[str, str], pull: PullRequest | None, say: Callable[[Coded], None], markdown: str
-) -> None:
-    """Write the answer to the job's summary and, where a comment asked, under that."""
-    append_summary(env, shortened(markdown))
-    if pull is not None:
-        try:
-            pull.create_issue_comment(shortened(markdown))
-        except PerfgateError as error:
-            say(error)  # what was done is done; the summary has it
+def _move(repository: Repository, asked: Asked, made: str) -> None:
+    """Let the branch be at the new commit.
 
-
-def _start_gate(repository: Repository, branch: str) -> PerfgateError | None:
-    """Start a gate of the new commit: one that is made with a workflow's own token starts no
-    workflow by itself. Return why it could not be."""
-    try:
-        repository.get_workflow(GATE).create_dispatch(branch, throw=True)
-    except PerfgateError as error:
-        return error
-    return None
+    Raises:
+        BranchMoved: it is not where it was any more; it stays as it is.
+    """
+    ref = repository.get_git_ref(f"heads/{asked.branch}")
+    if ref.object.sha != asked.head_sha:
+        raise BranchMoved(
+            "branch-moved", branch=asked.branch, commit=ref.object.sha, expected=asked.head_sha
+        )
+    ref.edit(made)
 
 
 # Who asks, and for what
 
 
-def _comment_event(context: Context) -> _CommentEvent | None:
+def _comment_event(env: Mapping[str, str]) -> _CommentEvent | None:
     """The event, if it is a new comment on a pull request; None of a dispatch.
 
     Raises:
-        BlessRefused: it is another event, a comment elsewhere, or one that was edited.
+        BlessRefused: it is another event, or a comment that was edited.
+        ActionsContextMissing: it is a comment elsewhere.
     """
-    kind = context.event_name
+    kind = variable(env, "GITHUB_EVENT_NAME")
     if kind == "workflow_dispatch":
         return None
-    event = context.event_as(_CommentEvent) if kind == "issue_comment" else None
-    if event is None or event.issue.pull_request is None or event.action != "created":
+    event = event_as(env, _CommentEvent) if kind == "issue_comment" else None
+    if event is None or event.action != "created":
         raise BlessRefused("bless-event-wanted", event=kind, command=COMMAND)
     return event
 
 
-def refuse_strangers(repository: Repository, by: str) -> None:
-    """Ask GitHub what somebody may do here; what a comment says of its author is not enough.
+def _pull_of_maintainer(repository: Repository, event: _CommentEvent) -> PullRequest:
+    """Return the pull request that was commented on, where its author may bless: what the comment
+    says of them is not enough.
 
     Raises:
         BlessRefused: they may not write.
     """
+    by = event.comment.user.login
     permission = repository.get_collaborator_permission(by)
     if permission not in MAY_BLESS:
         raise BlessRefused("bless-by-stranger", login=by, permission=permission)
+    return repository.get_pull(event.issue.number)
 
 
-def _asked(context: Context, pull: PullRequest | None, comment: Comment | None) -> Asked:
-    """Where it was asked, and which commit it is about.
+def _dispatched(env: Mapping[str, str]) -> Asked:
+    return Asked(
+        branch=variable(env, "GITHUB_REF").removeprefix("refs/heads/"),
+        head_sha=variable(env, "GITHUB_SHA"),
+        by=variable(env, "GITHUB_ACTOR"),
+    )
+
+
+def _commented(comment: Comment, pull: PullRequest) -> Asked:
+    """Where a comment asked.
 
     Raises:
         BlessRefused: it is no branch that the token could commit to.
     """
-    if pull is None or comment is None:
-        return Asked(branch=context.branch, head_sha=context.sha, by=context.actor)
     if pull.state != "open" or name_of(pull.head.repo) != name_of(pull.base.repo):
         raise BlessRefused("bless-branch-elsewhere", number=pull.number)
     by, at = comment.user.login, comment.created_at
@@ -222,18 +213,16 @@ def read_inputs(env: Mapping[str, str]) -> Wish:
     """Return what the inputs of a dispatch ask for.
 
     Raises:
-        ConfigInvalid: one of them is nothing that it can be.
+        BlessRefused: the reason is none.
     """
-    given: dict[str, str] = {}
-    for name, form in _INPUTS.items():
-        value = env.get(f"PERFGATE_INPUT_{name.upper().replace('-', '_')}", "").strip()
-        if not value.isprintable() or not re.fullmatch(form, value):
-            raise ConfigInvalid("bless-input-odd", input=name, value=value, most=LONGEST_REASON)
-        given[name] = value
+    given = {
+        name: env.get(f"PERFGATE_INPUT_{name}", "").strip()
+        for name in ("WORKLOAD", "REASON", "ACCEPT_REGRESSION")
+    }
     return Wish(
-        workload=given["workload"] or None,
-        reason=given["reason"],
-        accept_regression=given["accept-regression"] == "true",
+        workload=given["WORKLOAD"] or None,
+        reason=_reason(given["REASON"]),
+        accept_regression=given["ACCEPT_REGRESSION"] == "true",
     )
 
 
@@ -246,67 +235,52 @@ def read_comment(body: str) -> Wish:
     Raises:
         BlessRefused: it is anything else.
     """
-    line = body.split("\n", 1)[0].strip().replace("\t", " ")
-    found = _COMMENT.fullmatch(line) if line.isprintable() else None
-    words = found["reason"].split() if found else []
-    reason = " ".join(word for word in words if word != ACCEPT)
-    workload = (found["quoted"] or found["word"]).strip() if found else ""
-    unknown = any(word.startswith("--") and word not in {"--", ACCEPT} for word in words)
-    if found is None or not reason or unknown or len(reason) > LONGEST_REASON or not workload:
-        raise BlessRefused(
-            "bless-command-odd", line=line, command=COMMAND, option=ACCEPT, most=LONGEST_REASON
-        )
-    return Wish(
-        workload=workload,
-        reason=reason,
-        accept_regression=bool(found["before"]) or ACCEPT in words,
-    )
+    words = body.partition("\n")[0].split()
+    line = " ".join(word for word in words if word != ACCEPT)
+    found = _COMMENT.fullmatch(line)
+    if found is None:
+        raise BlessRefused("bless-command-odd", line=line, command=COMMAND, option=ACCEPT)
+    quoted, word, reason = found.groups()
+    accept = ACCEPT in words
+    return Wish(workload=quoted or word, reason=_reason(reason), accept_regression=accept)
+
+
+def _reason(text: str) -> str:
+    if not text or len(text) > LONGEST_REASON or not text.isprintable():
+        raise BlessRefused("bless-reason-odd", reason=text, most=LONGEST_REASON)
+    return text
 
 
 # What becomes of it
 
 
 def plan(
-    kept: Sequence[Result], wish: Wish, here: Checkout, settings: Settings, origin: Origin
+    kept: Sequence[Sequence[Result]], wish: Wish, here: Checkout, blessed: Blessing
 ) -> tuple[Planned, ...]:
     """Return the baselines that are to be committed: by the rules of `perfgate bless`, all of them
     or none.
 
     Raises:
         ResultMissing: the gate has kept nothing of the workload.
-        BlessRefused: of one or several workloads; of several, one that names all.
+        BlessRefused: of one of them.
     """
-    wanted = [one for one in kept if wish.workload in (None, one.workload.id)]
-    if not wanted:
-        known = tuple(sorted({one.workload.id for one in kept})[:10])
+    ids = {results[0].workload.id for results in kept}
+    if wish.workload is not None and wish.workload not in ids:
+        known = tuple(sorted(ids)[:10])
         raise ResultMissing("kept-without-workload", workload=wish.workload, known=known)
-    refuse_unasked(wish.reason, in_ci=True, allow_ci=True)
-    planned: list[Planned] = []
-    refused: list[BlessRefused] = []
-    for result in wanted:
-        old = here.store.baselines.load(result.machine.slug, result.workload.id)
-        try:
-            new = blessing.bless(
-                [result],
-                old,
-                origin.blessing(wish.reason, here.commit),
-                code_now=code_now(result.code, here.root, baselines=settings.baselines),
-                settings=settings,
-                consent=blessing.Consent(accept_regression=wish.accept_regression),
-            )
-        except BlessRefused as error:
-            refused.append(_as_done_here(error))
+    planned = []
+    for results in kept:
+        newest = results[0]
+        if wish.workload not in (None, newest.workload.id):
             continue
+        old = here.store.baselines.load(newest.machine.slug, newest.workload.id)
+        new = blessing.bless(
+            results,
+            old,
+            blessed,
+            code_now=code_now(newest.code, here.root, baselines=here.settings.baselines),
+            settings=here.settings,
+            consent=blessing.Consent(accept_regression=wish.accept_regression),
+        )
         planned.append(Planned(old=old, new=new, path=here.path_in_tree(new)))
-    if refused and len(wanted) > 1:
-        raise BlessRefused("bless-all-or-none", count=len(wanted), refused=tuple(refused))
-    if refused:
-        raise refused[0]
     return tuple(planned)
-
-
-def _as_done_here(refused: BlessRefused) -> BlessRefused:
-    """A refusal with what is to be done about it in Actions."""
-    if refused.code != "bless-too-few-runs":
-        return refused
-    return BlessRefused("bless-too-few-runs-in-ci", **refused.fields, workflow=GATE)

@@ -8,9 +8,8 @@ event alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Final, Literal
 
@@ -20,18 +19,13 @@ from github.PullRequest import PullRequest
 from github.Repository import Repository
 from github.WorkflowRun import WorkflowRun
 
-from perfgate.github.api import LONGEST_COMMENT, MOST_CHANGED_FILES, download
-from perfgate.github.approval import APPROVED, file_of, name_of, why_fallen
+from perfgate.github.api import download
+from perfgate.github.approval import APPROVED, file_of, is_approved, name_of
 from perfgate.github.artifacts import LARGEST, read_untrusted
-from perfgate.github.context import Context, Payload, is_sha
+from perfgate.github.context import Payload, event_as, variable
 from perfgate.model.document import GateDocument
-from perfgate.model.errors import (
-    ActionsContextMissing,
-    ArtifactUnreadable,
-    GitHubRefused,
-    GitHubUnreachable,
-)
-from perfgate.model.note import Note, note, noted
+from perfgate.model.errors import ActionsContextMissing, ArtifactUnreadable
+from perfgate.model.note import Note, note
 from perfgate.model.options import APPROVAL, ARTIFACT
 from perfgate.model.secrets import Cleaner
 from perfgate.model.settings import Settings
@@ -42,15 +36,13 @@ AUTHOR: Final = "github-actions[bot]"
 """Whose comments a workflow's own token writes."""
 MOST_NAMES: Final = 10
 """Of files of the pull request that belong to what judges it."""
+MOST_CHANGED_FILES: Final = 3000
+"""Of one pull request, that GitHub lists; of further ones it says nothing."""
 
 _MARKER: Final = re.compile(
     r"<!-- perfgate run=([1-9][0-9]{0,18}) attempt=([1-9][0-9]{0,8}) "
     r"commit=([0-9a-f]{40,64}) result=(yes|no|not-run) -->"
 )
-_NOT_RUN: Final = "action_required"
-"""The conclusion of a run of which no job ran, because GitHub's own settings ask for an approval.
-"""
-_NOTHING: Final = note("run-left-nothing")
 _FILES: Final = frozenset(
     {
         *("pyproject.toml", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml"),
@@ -65,15 +57,6 @@ class _Finished(Payload):
     workflow_run: Mapping[str, object]
 
 
-class Left(StrEnum):
-    """What a run left, as the mark of a comment has it."""
-
-    RESULT = "yes"
-    NONE = "no"
-    NOT_RUN = "not-run"
-    """No gate of it ran, for want of an approval: it takes nothing from another, older run."""
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mark:
     """The hidden first line of a comment: of which run it is."""
@@ -81,7 +64,8 @@ class Mark:
     run: int
     attempt: int
     commit: str
-    left: Left
+    waits: bool = False
+    """Whether no gate of it ran, for want of an approval: it takes nothing from another run."""
 
     @classmethod
     def read(cls, body: str) -> Mark | None:
@@ -89,27 +73,24 @@ class Mark:
         found = _MARKER.match(body)
         if found is None:
             return None
-        run, attempt, commit, left = found.groups()
-        return cls(run=int(run), attempt=int(attempt), commit=commit, left=Left(left))
+        run, attempt, commit, result = found.groups()
+        waits = result == "not-run"
+        return cls(run=int(run), attempt=int(attempt), commit=commit, waits=waits)
 
     @property
     def text(self) -> str:
         """As it is written."""
         return (
             f"<!-- perfgate run={self.run:d} attempt={self.attempt:d} "
-            f"commit={self.commit} result={self.left} -->"
+            f"commit={self.commit} result={'not-run' if self.waits else 'yes'} -->"
         )
 
-    def is_kept_from(self, other: Mark) -> str | None:
-        """The code of why a comment with this mark gives no way to the other run's; None where it
-        does."""
-        is_same = other.commit == self.commit
-        is_older = (other.run, other.attempt) < (self.run, self.attempt)
-        if is_older and not (is_same and self.left is Left.NOT_RUN):
-            return "comment-newer"
-        # Of a fork's commit that was approved, reopening starts another run that waits: it takes
-        # nothing away.
-        return "comment-kept" if is_same and other.left is Left.NOT_RUN else None
+    def gives_way_to(self, other: Mark) -> bool:
+        """Whether a comment with this mark becomes the other run's."""
+        if other.commit == self.commit and (self.waits or other.waits):
+            # Of a fork's commit that was approved, reopening starts another run that waits.
+            return not other.waits
+        return (other.run, other.attempt) >= (self.run, self.attempt)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -118,24 +99,14 @@ class RunToShow:
 
     document: GateDocument | None = None
     artifact: Artifact | None = None
-    left: Left = Left.NONE
-    """What the comment's mark says of it."""
-    why_not: Coded = _NOTHING
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Touched:
-    """What a pull request changes of what judges it. Names are a stranger's."""
-
-    paths: tuple[str, ...] = ()
-    """A rename is both of its paths."""
-    unknown: Coded | None = None
-    """Why there may be others."""
+    why_not: Coded | None = None
+    waits: bool = False
+    """Whether no gate ran, for want of an approval."""
 
 
 def comment(
     repository: Repository,
-    context: Context,
+    env: Mapping[str, str],
     *,
     settings: Settings,
     artifact: str = ARTIFACT,
@@ -152,33 +123,23 @@ def comment(
         ActionsContextMissing: the event is another.
         GitHubRefused, GitHubUnreachable: GitHub says no, or does not answer.
     """
-    run = _finished_run(repository, context)
+    kind = variable(env, "GITHUB_EVENT_NAME")
+    if kind != "workflow_run":
+        raise ActionsContextMissing("comment-event-wanted", event=kind)
+    sent = event_as(env, _Finished).workflow_run
+    run = WorkflowRun(repository.requester, {}, dict(sent), completed=True)
     pulls = [] if run.conclusion == "skipped" else _pull_requests(repository, run)
     if not pulls:
         return ()
-    found = _result(repository, run, artifact, context.cleaner)
+    found = _result(repository, run, artifact, Cleaner(env))
+    mark = Mark(run=run.id, attempt=run.run_attempt, commit=run.head_sha, waits=found.waits)
     done = []
     for pull in pulls:
         ours = _ours(pull, author)
-        changed = touched(repository, pull, run.head_sha, settings)
-        label = _label(repository, pull)
-        mark = Mark(run=run.id, attempt=run.run_attempt, commit=run.head_sha, left=found.left)
-        body = f"{mark.text}\n{body_of(context, run, pull, found, changed, label)}"
+        label = label_of(repository, pull)
+        body = f"{mark.text}\n{body_of(run, pull, found, touched(pull, settings), label)}"
         done.append(_written(pull, ours, mark, body))
     return tuple(done)
-
-
-def _finished_run(repository: Repository, context: Context) -> WorkflowRun:
-    """The run that the event is about."""
-    if context.event_name != "workflow_run":
-        raise ActionsContextMissing("comment-event-wanted", event=context.event_name)
-    sent = context.event_as(_Finished).workflow_run
-    run = WorkflowRun(repository.requester, {}, dict(sent), completed=True)
-    if not is_sha(run.head_sha):
-        raise ActionsContextMissing(
-            "event-odd", event="workflow_run", reason="head_sha is no commit"
-        )
-    return run
 
 
 def _pull_requests(repository: Repository, run: WorkflowRun) -> list[PullRequest]:
@@ -189,40 +150,34 @@ def _pull_requests(repository: Repository, run: WorkflowRun) -> list[PullRequest
         return []
     head = f"{run.head_repository.owner.login}:{run.head_branch}"
     # GitHub answers with all pull requests where it does not understand the filter.
-    found = [
+    return [
         pull
         for pull in repository.get_pulls(state="open", head=head)
         if (pull.head.sha, pull.head.ref) == (run.head_sha, run.head_branch)
         and name_of(pull.head.repo) == whose
     ]
-    return sorted(found, key=lambda pull: pull.number)
 
 
-def _result(
-    repository: Repository, run: WorkflowRun, name_of_artifact: str, cleaner: Cleaner
-) -> RunToShow:
-    if run.conclusion == _NOT_RUN:
-        return RunToShow(why_not=note("run-without-job"), left=Left.NOT_RUN)
+def _result(repository: Repository, run: WorkflowRun, name: str, cleaner: Cleaner) -> RunToShow:
     artifacts = list(run.get_artifacts())
-    named = [one for one in artifacts if one.name == name_of_artifact]
-    if not named and run.conclusion == "success" and not artifacts:
-        return RunToShow(why_not=note("run-measured-nothing"))
+    named = [one for one in artifacts if one.name == name and not one.expired]
     if not named:
-        # A gate that ran leaves something, and of a fork none runs but by the label.
+        # A gate that ran leaves something, and of a fork none runs but by the label. Where GitHub's
+        # own settings ask for an approval, no job runs at all.
         is_fork = name_of(run.head_repository) != name_of(repository)
-        ran = run.conclusion != "failure" or bool(artifacts) or file_of(run) == APPROVED
-        return RunToShow(left=Left.NOT_RUN if is_fork and not ran else Left.NONE)
+        ran = run.conclusion != "failure" or file_of(run) == APPROVED or not is_fork
+        waits = not artifacts and (run.conclusion == "action_required" or not ran)
+        nothing = run.conclusion == "success" and not artifacts
+        why = note("run-measured-nothing" if nothing else "run-left-nothing")
+        return RunToShow(why_not=why, waits=waits)
     newest = max(named, key=lambda one: one.id)
-    if newest.expired:
-        return RunToShow(why_not=note("artifact-expired", artifact=newest.name))
     try:
         content = download(newest, limit_bytes=LARGEST)
         document = read_untrusted(content, run.head_sha, artifact=newest.name)
     except ArtifactUnreadable as error:
         return RunToShow(why_not=error)
     # Here: Markdown parts what a secret is made of.
-    clean = cleaner.record(document)
-    return RunToShow(document=clean, artifact=newest, left=Left.RESULT)
+    return RunToShow(document=cleaner.record(document), artifact=newest)
 
 
 def _ours(pull: PullRequest, author: str) -> tuple[Mark, IssueComment] | None:
@@ -243,8 +198,7 @@ def _written(
         code, there = "comment-created", pull.create_issue_comment(body)
     else:
         before, there = ours
-        is_same = there.body.replace("\r\n", "\n").strip() == body.strip()
-        code = before.is_kept_from(mark) or ("comment-unchanged" if is_same else "comment-edited")
+        code = "comment-edited" if before.gives_way_to(mark) else "comment-left"
         if code == "comment-edited":
             there.edit(body)
     return note(code, number=pull.number, url=there.html_url)
@@ -253,43 +207,26 @@ def _written(
 # What it says
 
 
-def _label(repository: Repository, pull: PullRequest) -> list[Note]:
+def label_of(repository: Repository, pull: PullRequest) -> Note | None:
     """What the approving label is worth; it is taken off where it does not approve the head."""
     if APPROVAL not in {label.name for label in pull.labels}:
-        return []
-    why = why_fallen(repository, pull)
-    if why is None:
-        return [note("label-approves", label=APPROVAL, commit=pull.head.sha)]
-    said = [note("label-approves-another", label=APPROVAL, why=why)]
-    try:
-        pull.remove_from_labels(APPROVAL)
-    except GitHubRefused as refused:
-        said.append(note("label-stays", why=noted(refused)))
-    return said
+        return None
+    if is_approved(repository, pull):
+        return note("label-approves", label=APPROVAL, commit=pull.head.sha)
+    pull.remove_from_labels(APPROVAL)
+    return note("label-taken-off", label=APPROVAL)
 
 
-def touched(
-    repository: Repository, pull: PullRequest, head_sha: str, settings: Settings
-) -> Touched:
-    """Return what of a commit judges it, by the default branch's settings. What GitHub does not say
-    is not known, and no reason to fail."""
-    try:
-        files = list(pull.get_files())
-        now = repository.get_pull(pull.number).head.sha
-    except (GitHubRefused, GitHubUnreachable) as error:
-        return Touched(unknown=error)
-    if now != head_sha:
-        # The list is of the head, which may have moved since the pull request was looked for.
-        return Touched(unknown=note("head-moved-on", commit=now))
+def touched(pull: PullRequest, settings: Settings) -> tuple[list[str], bool]:
+    """Return which files of a pull request judge it, by the default branch's settings, and whether
+    these are all: a rename is both of its paths."""
+    files = list(pull.get_files())
     changed = {one.filename for one in files}
     changed |= {
         one.previous_filename for one in files if one.previous_filename and one.status != "copied"
     }
-    all_listed = len(files) < MOST_CHANGED_FILES
-    return Touched(
-        paths=tuple(path for path in sorted(changed) if judges(path, settings)),
-        unknown=None if all_listed else note("files-listed-in-part", most=MOST_CHANGED_FILES),
-    )
+    paths = [path for path in sorted(changed) if judges(path, settings)]
+    return paths, len(files) < MOST_CHANGED_FILES
 
 
 def judges(path: str, settings: Settings) -> bool:
@@ -298,46 +235,34 @@ def judges(path: str, settings: Settings) -> bool:
     Whatever its case, for where files have none, and wherever its folder lies; and a folder's own
     name counts, since a link may take its place.
     """
-    folded = PurePosixPath(path.casefold())
-    folders = (".github", settings.baselines.casefold(), settings.workloads.casefold())
-    within = f"/{folded}/"
-    return folded.name in _FILES or any(
-        f"/{PurePosixPath(folder)}/" in within for folder in folders
+    folders = (".github", settings.baselines, settings.workloads)
+    within = f"/{path.casefold()}/"
+    return PurePosixPath(path).name.casefold() in _FILES or any(
+        f"/{PurePosixPath(folder)}/".casefold() in within for folder in folders
     )
 
 
 def body_of(
-    context: Context,
     run: WorkflowRun,
     pull: PullRequest,
     found: RunToShow,
-    changed: Touched,
-    label: Sequence[Note],
+    changed: tuple[list[str], bool],
+    label: Note | None,
 ) -> str:
     """The comment in Markdown: addresses are made of what GitHub says, all else is only text."""
     document, artifact = found.document, found.artifact
-    pages = context.page_of_run(run.id)
-    page = None if artifact is None else f"{pages}/artifacts/{artifact.id:d}"
-    values = {
-        "run": run,
-        "page_of_commit": f"{context.page}/pull/{pull.number:d}/commits/{run.head_sha}",
-        "page_of_run": context.page_of_run(run.id, run.run_attempt),
-        "page": page,
-        "changed": changed,
-        "label": label,
-        "approval": APPROVAL,
-        "most_names": MOST_NAMES,
-        "document": document,
-        "why_not": found.why_not,
-        "waits_for_label": found.left is Left.NOT_RUN
-        and name_of(pull.head.repo) != name_of(pull.base.repo),
-        "is_earlier": artifact is not None and artifact.created_at < run.run_started_at,
-    }
-    if document is None:
-        return filled("comment.md.j2", gate="", **values)
-    gate = gate_markdown(document, page=page)
-    whole = filled("comment.md.j2", gate=gate, **values)
-    # Characters beyond the first plane count as two: GitHub does not say how it counts.
-    if len(whole.encode("utf-16-le")) // 2 + 200 <= LONGEST_COMMENT:
-        return whole
-    return filled("comment.md.j2", gate="", **values)
+    page = None if artifact is None else f"{run.html_url}/artifacts/{artifact.id:d}"
+    paths, are_all = changed
+    return filled(
+        "comment.md.j2",
+        run=run,
+        pull=pull,
+        found=found,
+        gate="" if document is None else gate_markdown(document, page=page),
+        paths=paths,
+        most_names=MOST_NAMES,
+        unlisted=None if are_all else MOST_CHANGED_FILES,
+        label=label,
+        approval=APPROVAL,
+        is_fork=name_of(pull.head.repo) != name_of(pull.base.repo),
+    )

@@ -1,39 +1,38 @@
-"""What the gate of one commit has kept, and that commit next to it: both are data, which is read
-and never run."""
+"""What the gate of one commit has kept, that commit next to it, and the commit that blesses it: the
+first two are data, which is read and never run."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path, PurePath, PurePosixPath
+from pathlib import Path, PurePath
 from typing import Final
 
+from github import InputGitTreeElement
 from github.Repository import Repository
 from github.WorkflowRun import WorkflowRun
 
+from perfgate.bless import bless as blessing
 from perfgate.github.api import download
 from perfgate.github.approval import APPROVED, GATE, name_of
-from perfgate.github.artifacts import unpacked
-from perfgate.model.baseline import Baseline, Commit, Result
-from perfgate.model.errors import BlessRefused, GitHubRefused, ResultMissing, ResultUnreadable
-from perfgate.model.record import LARGEST_RESULT, LONGEST_ID
-from perfgate.store import Store, file_name
+from perfgate.github.artifacts import LARGEST, unpacked
+from perfgate.model.baseline import Baseline, Blessing, Commit, Result
+from perfgate.model.errors import BlessRefused, GitHubRefused, ResultMissing
+from perfgate.model.pyproject import load_settings
+from perfgate.model.settings import Settings
+from perfgate.model.verdict import MetricVerdict
+from perfgate.store import RESULT_FILE, Store, baseline_text, file_name
 from perfgate.system import git
 
 KEPT: Final = "kept-"
 """How the names of artifacts begin that hold kept results."""
-LARGEST: Final = 4 * LARGEST_RESULT
-"""Bytes of one artifact."""
-MOST_ARTIFACTS: Final = 50
-"""Of one run, how many are read at most."""
-
-_FINISHED: Final = frozenset({"success", "failure"})
+FINISHED: Final = ("success", "failure")
 """How a run concludes that came to a verdict; others were cancelled, or skipped for want of an
 approval."""
-_RESULT: Final = re.compile(r"results/([^/]+)/([^/]+)/\d{8}T\d{6}\.\d{6}Z-[0-9a-f]{6}/result\.json")
+LONGEST_SUBJECT: Final = 72
+"""Characters of the first line of a commit's message."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,10 +40,10 @@ class Checkout:
     """The project as it is in the commit that was measured."""
 
     root: Path
+    settings: Settings
     store: Store
     prefix: PurePath
-    """Where the project lies in its repository."""
-    commit: Commit
+    """Where it lies in its repository."""
 
     def path_in_tree(self, baseline: Baseline) -> str:
         """Return where a baseline lies, POSIX and from the top of the repository."""
@@ -52,42 +51,27 @@ class Checkout:
         return (self.prefix / place.relative_to(self.root)).as_posix()
 
 
-def checkout(root: Path, baselines: str, head_sha: str, *, env: Mapping[str, str]) -> Checkout:
+def checkout(root: Path, head_sha: str, *, env: Mapping[str, str]) -> Checkout:
     """Return the project at `root`, which has to be the commit that is asked about, unchanged.
 
-    Args:
-        root: the project's root.
-        baselines: the folder of the baselines, as the commit's own settings say; a stranger may
-            have written them.
-        head_sha: the commit.
-        env: the environment, for git.
-
     Raises:
-        BlessRefused: another commit is checked out, something was changed, or the baselines lie
-        elsewhere. RepositoryUnreadable: git does not answer.
+        ConfigInvalid: its settings are not accepted.
+        BlessRefused: another commit is checked out, or something was changed.
+        RepositoryUnreadable: git does not answer.
     """
-    # That it lies in the project, reading the settings has seen to.
-    is_git = any(part.casefold().startswith(".git") for part in PurePosixPath(baselines).parts)
-    if is_git or not baselines.isprintable():
-        raise BlessRefused("baselines-elsewhere", folder=baselines)
-    commit = git.require_commit(root, env=env, baselines=baselines)
-    if commit.sha != head_sha:
+    settings = load_settings(root, {})
+    commit = git.require_commit(root, env=env, baselines=settings.baselines)
+    if commit.sha != head_sha or commit.dirty:
         raise BlessRefused("checkout-elsewhere", commit=commit.sha[:12], expected=head_sha[:12])
-    if commit.dirty:
-        raise BlessRefused("checkout-changed", commit=commit.sha[:12])
-    return Checkout(
-        root=root,
-        store=Store(root, baselines),
-        prefix=git.prefix(root, env=env),
-        commit=Commit(sha=head_sha),
-    )
+    store, prefix = Store(root, settings.baselines), git.prefix(root, env=env)
+    return Checkout(root=root, settings=settings, store=store, prefix=prefix)
 
 
-def kept_by_gate(
-    repository: Repository, head_sha: str, *, asked_at: datetime | None
-) -> tuple[WorkflowRun, tuple[Result, ...]]:
-    """Download what the newest finished gate of a commit has kept, one result of each workload on
-    each machine; return its run with it.
+# The results
+
+
+def gate_of(repository: Repository, head_sha: str, *, asked_at: datetime | None) -> WorkflowRun:
+    """Return the newest finished gate of a commit.
 
     A fork can hold the commit too, and its pull request starts runs of its own: they are a
     stranger's, and are not looked at.
@@ -99,116 +83,124 @@ def kept_by_gate(
             at.
 
     Raises:
-        BlessRefused: the commit came after the comment; or a result is of another commit, or there
-        twice. ResultMissing: no gate of this commit came to an end and kept something.
-        ResultUnreadable, ArtifactUnreadable: what it kept cannot be read.
+        BlessRefused: the commit came after the comment.
+        ResultMissing: no gate of this commit came to an end.
     """
-    runs = _runs(repository, head_sha)
-    finished = [run for run in runs if run.status == "completed" and run.conclusion in _FINISHED]
-    if not finished:
-        going = any(run.status != "completed" for run in runs)
-        code = "gate-still-runs" if going else "gate-never-ended"
-        raise ResultMissing(code, commit=head_sha[:12], workflow=GATE)
-    if asked_at is not None and min(run.created_at for run in runs) > asked_at:
-        raise BlessRefused("commit-after-comment", commit=head_sha[:12])
-    groups = by_workload(kept_by_run(finished[0], head_sha))
-    return finished[0], tuple(map(only, groups))
-
-
-def by_workload(results: Iterable[Result]) -> list[list[Result]]:
-    """Return the results of each workload on each machine."""
-    found: dict[tuple[str, str], list[Result]] = {}
-    for result in results:
-        found.setdefault((result.machine.slug, result.workload.id), []).append(result)
-    return [found[key] for key in sorted(found)]
-
-
-def only(results: Sequence[Result]) -> Result:
-    """Return the one result of a workload on a machine.
-
-    Raises:
-        BlessRefused: there are several.
-    """
-    first = results[0]
-    if len(results) > 1:
-        raise BlessRefused("kept-twice", workload=first.workload.id, gpu=first.machine.gpu_name)
-    return first
-
-
-def _runs(repository: Repository, head_sha: str) -> list[WorkflowRun]:
-    """The runs of a commit's gate in both workflows, newest first."""
-    runs = [*repository.get_workflow(GATE).get_runs(head_sha=head_sha)]
+    found: list[WorkflowRun] = [*repository.get_workflow(GATE).get_runs(head_sha=head_sha)]
     with suppress(GitHubRefused):  # no such workflow: whoever may read the one may read the other
-        runs += repository.get_workflow(APPROVED).get_runs(head_sha=head_sha)
-    own = (
-        run
-        for run in runs
-        if run.head_sha == head_sha and name_of(run.head_repository) == name_of(repository)
-    )
-    return sorted(own, key=lambda run: (run.created_at, run.id), reverse=True)
+        found += repository.get_workflow(APPROVED).get_runs(head_sha=head_sha)
+    own = [run for run in found if name_of(run.head_repository) == name_of(repository)]
+    own.sort(key=lambda run: (run.created_at, run.id))
+    finished = [run for run in own if run.conclusion in FINISHED]
+    if not finished:
+        raise ResultMissing("gate-never-ended", commit=head_sha[:12], workflow=GATE)
+    if asked_at is not None and own[0].created_at > asked_at:
+        raise BlessRefused("commit-after-comment", commit=head_sha[:12])
+    return finished[-1]
 
 
-def kept_by_run(run: WorkflowRun, head_sha: str) -> Iterator[Result]:
-    """Download what a run has kept of a commit, of artifacts of one name the newest.
+def kept_by(run: WorkflowRun, head_sha: str) -> list[list[Result]]:
+    """Download what a run has kept of a commit: the results of each workload on each machine,
+    newest first.
 
     Raises:
         ResultMissing: it has kept nothing, or that has expired.
-        BlessRefused: a result is of another commit.
+        BlessRefused: a result is of another commit, or of files that were changed in it.
         ResultUnreadable, ArtifactUnreadable: one cannot be read.
     """
-    listed = [one for one in run.get_artifacts() if one.name.startswith(KEPT)]
+    groups: dict[tuple[str, str], list[Result]] = {}
+    for result in _results(run):
+        commit = result.commit
+        if commit is None or commit.sha != head_sha or commit.dirty:
+            raise BlessRefused(
+                "kept-of-another-commit",
+                workload=result.workload.id,
+                commit="no commit" if commit is None else commit.sha[:12],
+                expected=head_sha[:12],
+            )
+        groups.setdefault((result.machine.slug, result.workload.id), []).append(result)
+    if not groups:
+        raise ResultMissing("kept-nothing", commit=head_sha[:12], artifact=KEPT)
+    return [
+        sorted(groups[key], key=lambda one: one.measured_at, reverse=True) for key in sorted(groups)
+    ]
+
+
+def _results(run: WorkflowRun) -> Iterator[Result]:
+    listed = (one for one in run.get_artifacts() if one.name.startswith(KEPT) and not one.expired)
     by_name = {one.name: one for one in sorted(listed, key=lambda one: one.id)}
-    if not by_name or any(artifact.expired for artifact in by_name.values()):
-        code = "kept-expired" if by_name else "kept-nothing"
-        raise ResultMissing(code, commit=head_sha[:12], artifact=KEPT)
-    for name in sorted(by_name)[:MOST_ARTIFACTS]:
-        content = download(by_name[name], limit_bytes=LARGEST)
-        members = unpacked(content, _RESULT, artifact=name, limit_bytes=LARGEST)
-        for path, raw in members.items():
-            yield read_result(path, raw, name, head_sha)
-
-
-def read_result(path: str, raw: bytes, where: str, head_sha: str) -> Result:
-    """Return a result that a gate has kept of a commit.
-
-    Args:
-        path: as `results/<machine>/<workload>/<time>/result.json`.
-        raw: what the file holds.
-        where: what messages call the place that it comes from.
-        head_sha: the commit that it has to be of.
-
-    Raises:
-        ResultUnreadable: it is no whole result, or lies where another should.
-        BlessRefused: it is of another commit, or of files that were changed in it.
-    """
-    place = _RESULT.fullmatch(path)
-    shown = f"{where}/{path}"
-    if place is None or len(raw) > LARGEST_RESULT:
-        raise ResultUnreadable("kept-out-of-place", path=shown, most_bytes=LARGEST_RESULT)
-    result = Store(Path(), ".").results.parse(raw, Path(shown))
-    workload, slug = result.workload.id, result.machine.slug
-    if (
-        not workload.isprintable()
-        or len(workload) > LONGEST_ID
-        or place.groups() != (file_name(slug), file_name(workload))
-    ):
-        raise ResultUnreadable("kept-out-of-place", path=shown, most_bytes=LARGEST_RESULT)
-    commit = result.commit
-    if commit is None or commit.sha != head_sha or commit.dirty:
-        raise BlessRefused(
-            "kept-of-another-commit",
-            workload=workload,
-            commit="no commit" if commit is None else commit.sha[:12],
-            expected=head_sha[:12],
-        )
-    return result
+    for name, newest in by_name.items():
+        content = download(newest, limit_bytes=LARGEST)
+        for path, raw in unpacked(content, RESULT_FILE, artifact=name).items():
+            yield Store(Path(), ".").results.parse(raw, Path(name, path))
 
 
 def runner_of(run: WorkflowRun) -> str | None:
     """Return where a run's gates ran; None where GitHub does not say: no reason to refuse."""
     try:
-        jobs = list(run.jobs("all"))
+        own = {one.runner_name for one in run.jobs() if "self-hosted" in (one.labels or ())}
     except GitHubRefused:
         return None
-    own = [job.runner_name for job in jobs if "self-hosted" in (job.labels or ())]
-    return ", ".join([*dict.fromkeys(filter(None, own))][:3]) or None
+    return ", ".join(sorted(filter(None, own))[:3]) or None
+
+
+# The commit
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Planned:
+    """One baseline that is to be committed."""
+
+    old: Baseline | None
+    new: Baseline
+    path: str
+
+    @property
+    def changes(self) -> Sequence[MetricVerdict]:
+        """What becomes of its values."""
+        return blessing.differences(self.old, self.new)
+
+
+def blessed_by(by: str, run: WorkflowRun, reason: str, head_sha: str, at: datetime) -> Blessing:
+    """What a baseline says of where it comes from: who asked, and which run measured it, where."""
+    return Blessing(
+        by=by,
+        at=at,
+        reason=reason,
+        commit=Commit(sha=head_sha),
+        run_url=run.html_url,
+        runner=runner_of(run),
+    )
+
+
+def commit(
+    repository: Repository, planned: Sequence[Planned], *, onto: str, blessed: Blessing
+) -> str:
+    """Commit baselines on top of a commit, that no branch is at yet; return the SHA.
+
+    Raises:
+        GitHubRefused: the token may not commit there.
+    """
+    parent = repository.get_git_commit(onto)
+    entries = [
+        InputGitTreeElement(one.path, "100644", "blob", content=baseline_text(one.new))
+        for one in planned
+    ]
+    tree = repository.create_git_tree(entries, parent.tree)
+    message = commit_message([one.new.workload for one in planned], blessed)
+    return repository.create_git_commit(message, tree, [parent]).sha
+
+
+def commit_message(workloads: Sequence[str], blessed: Blessing) -> str:
+    """Return a commit's message: what was blessed, the reason in quotation marks on a line of its
+    own, and where it comes from as trailers."""
+    names = {file_name(workload) for workload in workloads}
+    subject = f"bless: {names.pop() if len(names) == 1 else f'{len(names)} workloads'}"
+    trailers = {
+        "Perfgate-Run": blessed.run_url,
+        "Perfgate-Runner": blessed.runner,
+        "Blessed-by": blessed.by,
+    }
+    lines = [f"{name}: {value}\n" for name, value in trailers.items() if value]
+    reason = " ".join(blessed.reason.split())
+    return f'{subject[:LONGEST_SUBJECT]}\n\n"{reason}"\n\n{"".join(lines)}'

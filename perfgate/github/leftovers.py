@@ -3,12 +3,12 @@ looked at."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 from perfgate.execute.worktree import remove_abandoned
-from perfgate.github.job import Job, remove
+from perfgate.github.job import Job
 from perfgate.model.errors import ConfigInvalid, PerfgateError
 from perfgate.model.note import Note, Severity, note
 from perfgate.system import git
@@ -32,7 +32,7 @@ def clean(job: Job, *, before: bool) -> list[Note]:
     """
     if job.env.get("GITHUB_ACTIONS") != "true":
         raise ConfigInvalid("clean-outside-a-job")
-    notes = [*_processes(job), *_files(job, before=before), *_changes(job, before=before)]
+    notes = [*_processes(job), *_files(job, before=before), *_changes(job)]
     return notes or [note("runner-clean")]
 
 
@@ -49,27 +49,21 @@ def _files(job: Job, *, before: bool) -> Iterator[Note]:
     try:
         for name in remove_abandoned(job.root, job.kept / "worktrees", env=job.env):
             yield note("checkout-removed", checkout=name)
+        # The files of this gate stay: later steps of the job read them by the action's outputs.
+        for folder in (job.kept / "results", *([job.folder] if before else [])):
+            if folder.exists():
+                shutil.rmtree(folder)
     except OSError as error:
-        yield _not_removed(job.kept / "worktrees", error)
-    # The files of this gate stay: later steps of the job read them by the action's outputs.
-    for folder in (job.kept / "results", *([job.folder] if before else [])):
-        try:
-            remove(folder)
-        except OSError as error:
-            yield _not_removed(folder, error)
+        reason = error.strerror or str(error)
+        yield note("folder-not-removed", Severity.WARN, folder=str(job.kept), reason=reason)
 
 
-def _not_removed(folder: Path, error: OSError) -> Note:
-    reason = error.strerror or str(error)
-    return note("folder-not-removed", Severity.WARN, folder=str(folder), reason=reason)
-
-
-def _changes(job: Job, *, before: bool) -> Iterator[Note]:
+def _changes(job: Job) -> Iterator[Note]:
     try:
         changes = git.changes(job.root, env=job.env)
     except PerfgateError as unknown:
         yield note("workspace-unknown", Severity.WARN, reason=unknown.fact)
         return
     if changes:
-        code = "workspace-changed-before" if before else "workspace-changed-after"
-        yield note(code, Severity.WARN, count=len(changes), first=changes[:MOST_NAMES])
+        first = changes[:MOST_NAMES]
+        yield note("workspace-changed", Severity.WARN, count=len(changes), first=first)

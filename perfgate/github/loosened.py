@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
+from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
@@ -22,10 +23,13 @@ from perfgate.model.workload import Declared
 
 LONGEST: Final = 200
 """Characters of a value that are shown."""
-CODE: Final = "code"
-"""The name of what is known of a thing that is compared as a whole."""
-UNREADABLE: Final = "cannot be read"
-"""The name of why a part, such as all workloads, is not known."""
+
+
+class Unreadable(str):
+    """Why a part, such as all workloads, is not known."""
+
+    __slots__ = ()
+
 
 _OF_PYTEST_ALONE: Final = (
     *("asyncio_*", "cache_dir", "console_output_style", "doctest_*", "filterwarnings", "junit_*"),
@@ -34,15 +38,15 @@ _OF_PYTEST_ALONE: Final = (
 """Options of pytest that neither choose workloads nor reach perfgate."""
 _FOLLOWS: Final = {
     *("format", "workload", "digest", "code", "source", "breakdown", "has_options", "blessing"),
-    *("occasions", "anchor", "calibration", "held", "code_files"),
+    *("occasions", "anchor", "code_files"),
 }
 """Fields of a baseline that are compared by what they hold, or follow from others."""
 
 Values = Mapping[str, Any]
 """What is known of one thing, by name, as JSON has it."""
-State = Mapping[str, Values]
-"""A project, as far as it decides about its own gate: values by what each thing is called,
-`setting`, `pytest`, `workload mlp`, `conftest.py`."""
+State = Mapping[str, Values | str]
+"""A project, as far as it decides about its own gate: by what each thing is called (`setting`,
+`pytest`, `workload mlp`, `conftest.py`) its values, or what it is as a whole."""
 
 
 # Which way a value moves the gate
@@ -73,8 +77,7 @@ def _measured_elsewhere(old: Values, new: Values) -> bool | None:
 
 _Rule = Callable[[Any, Any], bool | None]
 _RULES: Final[Mapping[str, _Rule]] = {
-    **dict.fromkeys(("anchor_budget", "timeout_s", "warmup", "budget", "held", "anchor"), _grows),
-    **dict.fromkeys(("run_sd", "occasion_sd"), _grows),
+    **dict.fromkeys(("anchor_budget", "timeout_s", "warmup", "budget", "anchor"), _grows),
     **dict.fromkeys(("runs", "max_runs", "time_budget_s", "steps", "occasions"), _shrinks),
     **dict.fromkeys(Metric, _slower),
     **dict.fromkeys(("inconclusive", "new", "loosened"), lambda old, _: bool(old == "fail")),
@@ -87,48 +90,44 @@ others say what it does. What has no rule loosens."""
 
 
 def differences(base: State, head: State) -> tuple[Difference, ...]:
-    """All that differs, what loosens the gate first; of a part that cannot be read only that."""
+    """All that differs, what loosens the gate first; of what cannot be read only that."""
     every = sorted({*base, *head})
-    unread = [one for one in every if UNREADABLE in {**base.get(one, {}), **head.get(one, {})}]
-    kinds = {one.removesuffix("s") for one in unread}
-    others = [one for one in every if one.partition(" ")[0] not in {*kinds, *unread}]
-    things = [*unread, *others]
-    found = [one for what in things for one in _compared(what, base.get(what), head.get(what))]
+    unread = [
+        one for one in every if Unreadable in {type(base.get(one, "")), type(head.get(one, ""))}
+    ]
+    found = [
+        difference
+        for what in unread or every
+        for difference in _compared(what, base.get(what), head.get(what))
+    ]
     order = list(Direction)
     return tuple(sorted(found, key=lambda one: order.index(one.direction)))
 
 
-def _compared(what: str, old: Values | None, new: Values | None) -> Iterator[Difference]:
-    if old is None or new is None or _has_parts(old) != _has_parts(new):
-        # A workload or a baseline more is one more that must pass; of new code nobody knows.
-        is_one_more = old is None and new is not None and _has_parts(new)
-        yield _difference(what, _whole(old), _whole(new), loosens=not is_one_more)
+def _compared(
+    what: str, old: Values | str | None, new: Values | str | None
+) -> Iterator[Difference]:
+    if not (isinstance(old, Mapping) and isinstance(new, Mapping)):
+        if old != new or isinstance(new, Unreadable):
+            # A workload or a baseline more is one more that must pass; of new code nobody knows.
+            is_one_more = old is None and isinstance(new, Mapping)
+            shown = ("there" if isinstance(one, Mapping) else one for one in (old, new))
+            yield _difference(what, *shown, loosens=not is_one_more)
         return
     for name in sorted({*old, *new}):
         was, now = old.get(name), new.get(name)
-        if was == now and name != UNREADABLE:
+        if was == now:
             continue
         rule = _RULES.get(name.partition(" ")[0])
-        way = True if rule is None else rule(was, now)
-        if way is not None:
-            shown = f"{what} {name}" if what in {"setting", "pytest"} else f"{what}: {name}"
-            yield _difference(shown, _text(was), _text(now), loosens=way)
+        loosens = True if rule is None else rule(was, now)
+        if loosens is not None:
+            shown_name = f"{what} {name}" if what in {"setting", "pytest"} else f"{what}: {name}"
+            yield _difference(shown_name, was, now, loosens=loosens)
 
 
-def _has_parts(values: Values) -> bool:
-    """Whether it is compared value by value."""
-    return {CODE, UNREADABLE}.isdisjoint(values)
-
-
-def _difference(what: str, old: str | None, new: str | None, *, loosens: bool) -> Difference:
+def _difference(what: str, old: object, new: object, *, loosens: bool) -> Difference:
     direction = Direction.LOOSENS if loosens else Direction.TIGHTENS
-    return Difference(what=_short(what), old=old, new=new, direction=direction)
-
-
-def _whole(values: Values | None) -> str | None:
-    if values is None:
-        return None
-    return _short(str(values.get(CODE) or values.get(UNREADABLE) or "there"))
+    return Difference(what=what[:LONGEST], old=_text(old), new=_text(new), direction=direction)
 
 
 def _text(value: Any) -> str | None:  # noqa: ANN401 - JSON
@@ -143,10 +142,6 @@ def _text(value: Any) -> str | None:  # noqa: ANN401 - JSON
             text = f"{median(value):.5g}, at most {max(value):.5g}"
         case _:
             text = json.dumps(value, default=str, ensure_ascii=False)
-    return _short(text)
-
-
-def _short(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
@@ -175,13 +170,14 @@ def pytest_values(options: Mapping[str, object]) -> Values:
     }
 
 
-def code_values(path: str, text: str) -> Values:
+def code_of(file: Path) -> str:
     """A conftest or a workflow; of Python comments and form decide nothing."""
-    if path.endswith(".py"):
+    text = file.read_text("utf-8", errors="replace")
+    if file.suffix == ".py":
         with suppress(SyntaxError, ValueError, RecursionError):
             text = ast.unparse(ast.parse(text))
     digest = hashlib.sha256(text.encode(errors="replace")).hexdigest()
-    return {CODE: f"{len(text.splitlines())} lines ({digest[:12]})"}
+    return f"{len(text.splitlines())} lines ({digest[:12]})"
 
 
 def workload_values(declared: Declared) -> Values:
@@ -199,19 +195,13 @@ def workload_values(declared: Declared) -> Values:
 
 def baseline_values(baseline: Baseline) -> Values:
     """What a baseline holds."""
-    values = baseline.model_dump(mode="json", exclude=_FOLLOWS)
-    for metric, spec in METRICS.items():
-        values[metric] = sorted(baseline.values(metric))
-        values[f"held {metric}"] = baseline.held.get(metric, 0.0)
-        if spec.time is not None:
-            known = baseline.calibration.get(metric)
-            run_sd, occasion_sd = spec.time.prior_sd, spec.time.occasion_sd
-            values[f"run_sd {metric}"] = known.run_sd if known else run_sd
-            values[f"occasion_sd {metric}"] = known.occasion_sd if known else occasion_sd
+    values: Values = {metric: sorted(baseline.values(metric)) for metric in METRICS}
     shas = {one.commit.sha for one in baseline.occasions if one.commit is not None}
-    return values | {
+    return {
+        **baseline.model_dump(mode="json", exclude=_FOLLOWS),
+        **values,
         "runs": len(baseline.runs),
         "occasions": len(baseline.occasions),
         "anchor": None if baseline.anchor is None else baseline.anchor.step_ms,
-        "commits": {"shas": sorted(shas), "step_ms": baseline.values(Metric.STEP_MS)},
+        "commits": {"shas": sorted(shas), "step_ms": values[Metric.STEP_MS]},
     }

@@ -7,10 +7,11 @@ occasions that it held and were not merged yet.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -20,26 +21,25 @@ from github.Repository import Repository
 from perfgate.bless import bless as blessing
 from perfgate.github import api
 from perfgate.github.approval import name_of
-from perfgate.github.commit import Origin, Planned, commit
-from perfgate.github.context import Context, append_summary
-from perfgate.github.kept import Checkout, by_workload, checkout, kept_by_run, only, runner_of
-from perfgate.model.baseline import Baseline, Result
+from perfgate.github.context import append_summary, variable
+from perfgate.github.kept import Checkout, Planned, blessed_by, checkout, commit, kept_by
+from perfgate.model.baseline import Baseline, Blessing, Result
 from perfgate.model.errors import (
     ActionsContextMissing,
     BaselineUnreadable,
     BlessRefused,
+    GitHubRefused,
     PerfgateError,
 )
 from perfgate.model.note import Note, note
-from perfgate.model.pyproject import load_settings
-from perfgate.render.markdown import filled, shortened
+from perfgate.render.markdown import filled
+from perfgate.store import Store
 from perfgate.words.numbers import plural
 
 EVENTS: Final = ("schedule", "workflow_dispatch")
 """By which a gate of the base branch is started."""
 BRANCH: Final = "perfgate/occasions"
 BY: Final = "perfgate, by its schedule"
-REASON: Final = "one more occasion each, measured by the scheduled gate of unchanged code"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,35 +65,33 @@ def propose(root: Path, env: Mapping[str, str], say: Callable[[Note], None]) -> 
     Raises:
         ActionsContextMissing: it was not started by a schedule or by hand.
         ResultMissing, ResultUnreadable, BlessRefused: what was kept is not of this commit, or not
-        whole. BranchMoved: somebody else has moved the branch meanwhile. GitHubRefused: the token,
-        or the repository's settings, do not allow it.
+        whole. GitHubRefused: the token, or the repository's settings, do not allow it.
     """
-    context = Context.from_env(env)
-    if context.event_name not in EVENTS:
-        raise ActionsContextMissing("occasions-event-wanted", event=context.event_name)
-    repository = api.connect(context)
-    here = checkout(root, load_settings(root, {}).baselines, context.sha, env=env)
-    run = repository.get_workflow_run(context.run_id)
-    results = tuple(kept_by_run(run, context.sha))
+    kind, sha = variable(env, "GITHUB_EVENT_NAME"), variable(env, "GITHUB_SHA")
+    if kind not in EVENTS:
+        raise ActionsContextMissing("occasions-event-wanted", event=kind)
+    repository = api.connect(env)
+    here = checkout(root, sha, env=env)
+    run = repository.get_workflow_run(int(variable(env, "GITHUB_RUN_ID")))
+    kept, now = kept_by(run, sha), datetime.now(UTC)
     pull = _pull_request(repository)
-    run_url = context.page_of_run(context.run_id)
-    origin = Origin(by=BY, run_url=run_url, runner=runner_of(run))
-    found = find(results, here, _waiting(repository, pull, here), origin)
-    if not found.added:
-        append_summary(env, filled("occasions.md.j2", found=found, pull=None))
-        say(note("occasions-none", results=len(results)))
-        return
-    pull = publish(repository, context, found, pull, origin)
+    blessed = blessed_by(BY, run, f"the scheduled gate of {now:%Y-%m-%d}", sha, now)
+    found = find(kept, here, partial(_waiting, repository, pull), blessed)
+    if found.added:
+        made = commit(repository, found.planned, onto=sha, blessed=blessed)
+        _set_branch(repository, made)
+        title = f"perfgate: more occasions for {plural(len(found.planned), 'baseline')}"
+        body = filled("proposal.md.j2", found=found, run_url=run.html_url, branch=BRANCH)
+        if pull is None:
+            base = variable(env, "GITHUB_REF").removeprefix("refs/heads/")
+            pull = repository.create_pull(base, BRANCH, title=title, body=body)
+        else:
+            pull.edit(title=title, body=body)
+        url = pull.html_url
+        say(note("occasions-proposed", number=pull.number, url=url, added=found.added))
+    else:
+        say(note("occasions-none", results=len(kept)))
     append_summary(env, filled("occasions.md.j2", found=found, pull=pull))
-    say(
-        note(
-            "occasions-proposed",
-            number=pull.number,
-            url=pull.html_url,
-            added=found.added,
-            results=len(results),
-        )
-    )
 
 
 def _pull_request(repository: Repository) -> PullRequest | None:
@@ -107,26 +105,28 @@ def _pull_request(repository: Repository) -> PullRequest | None:
     return min(found, key=lambda pull: pull.number, default=None)
 
 
+def _set_branch(repository: Repository, made: str) -> None:
+    """Make perfgate's own branch, or let it be at another commit."""
+    try:
+        repository.create_git_ref(f"refs/heads/{BRANCH}", made)
+    except GitHubRefused:
+        ref = repository.get_git_ref(f"heads/{BRANCH}")
+        ref.complete()  # else it is asked at the address for reading
+        ref.edit(made, force=True)
+
+
 def _waiting(
-    repository: Repository, pull: PullRequest | None, here: Checkout
-) -> dict[str, Baseline]:
-    """The baselines of the base branch, by path, with the occasions that an open pull request adds
-    to them; what else its branch holds is not looked at."""
-    found = _listed(here)
-    if pull is None:
-        return found
-    for path, base in found.items():
-        content = api.content_of(repository, path, pull.head.sha)
-        with suppress(BaselineUnreadable):
-            proposed = here.store.baselines.parse(content or b"", Path(path))
-            found[path] = with_occasions(base, proposed)
-    return found
-
-
-def _listed(here: Checkout) -> dict[str, Baseline]:
-    """The baselines of the base branch that can be read, by path."""
-    listed = (one.found for one in here.store.baselines.listed())
-    return {here.path_in_tree(one): one for one in listed if isinstance(one, Baseline)}
+    repository: Repository, pull: PullRequest | None, path: str, base: Baseline
+) -> Baseline:
+    """A baseline with the occasions that an open pull request adds to it; what else its branch
+    holds is not looked at."""
+    # None of this file, or none that can be read.
+    with suppress(GitHubRefused, BaselineUnreadable):
+        file = None if pull is None else repository.get_contents(path, ref=BRANCH)
+        if file is not None and not isinstance(file, list):
+            store = Store(Path(), ".")
+            return with_occasions(base, store.baselines.parse(file.decoded_content, Path(path)))
+    return base
 
 
 def with_occasions(base: Baseline, proposed: Baseline) -> Baseline:
@@ -142,60 +142,33 @@ def with_occasions(base: Baseline, proposed: Baseline) -> Baseline:
 
 
 def find(
-    results: Iterable[Result], here: Checkout, waiting: Mapping[str, Baseline], origin: Origin
+    kept: Iterable[Sequence[Result]],
+    here: Checkout,
+    waiting: Callable[[str, Baseline], Baseline],
+    blessed: Blessing,
 ) -> Additions:
     """Return what each result comes to: an occasion of its baseline, or why it is none.
 
     Args:
-        results: what the gate has kept.
+        kept: what the gate has kept, by workload and machine.
         here: the base branch, as it was measured.
-        waiting: its baselines by path, with the occasions that were not merged yet.
-        origin: the gate's run.
+        waiting: gives a baseline, at its path, the occasions that were not merged yet.
+        blessed: who adds them.
     """
-    new = dict(waiting)
-    added: set[str] = set()
-    left: list[tuple[Result, PerfgateError]] = []
-    at = datetime.now(UTC)
-    for group in by_workload(results):
+    listed = (one.found for one in here.store.baselines.listed())
+    old = {here.path_in_tree(one): one for one in listed if isinstance(one, Baseline)}
+    new = {path: waiting(path, one) for path, one in old.items()}
+    added, left = 0, []
+    for results in kept:
+        newest = results[0]
         try:
-            result = only(group)
-            old = here.store.baselines.load(result.machine.slug, result.workload.id)
-            path = "" if old is None else here.path_in_tree(old)
-            new[path] = blessing.add_occasion(
-                result,
-                new.get(path),
-                origin.blessing(f"the scheduled gate of {at:%Y-%m-%d}", here.commit),
-            )
-            added.add(path)
+            base = here.store.baselines.load(newest.machine.slug, newest.workload.id)
+            path = "" if base is None else here.path_in_tree(base)
+            new[path] = blessing.add_occasion(newest, new.get(path), blessed)
+            added += 1
         except (BlessRefused, BaselineUnreadable) as refused:
-            left.append((group[0], refused))
+            left.append((newest, refused))
     planned = tuple(
-        Planned(old=old, new=new[path], path=path)
-        for path, old in _listed(here).items()
-        if new[path] != old
+        Planned(old=old[path], new=new[path], path=path) for path in old if new[path] != old[path]
     )
-    return Additions(planned=planned, added=len(added), left=tuple(left))
-
-
-def publish(
-    repository: Repository,
-    context: Context,
-    found: Additions,
-    pull: PullRequest | None,
-    origin: Origin,
-) -> PullRequest:
-    """Make the branch anew, and open its pull request or give it its new text; return it.
-
-    Raises:
-        BranchMoved: somebody else has moved the branch meanwhile.
-        GitHubRefused: the token, or the repository's settings, do not allow it.
-    """
-    head = api.head_of(repository, BRANCH) if pull is None else pull.head.sha
-    made = commit(repository, found.planned, onto=context.sha, reason=REASON, origin=origin)
-    api.move_branch(repository, BRANCH, expected=head, to=made, force=True)
-    title = f"perfgate: more occasions for {plural(len(found.planned), 'baseline')}"
-    body = shortened(filled("proposal.md.j2", found=found, run_url=origin.run_url, branch=BRANCH))
-    if pull is None:
-        return repository.create_pull(context.branch, BRANCH, title=title, body=body)
-    pull.edit(title=title, body=body)
-    return pull
+    return Additions(planned=planned, added=added, left=tuple(left))

@@ -20,9 +20,8 @@ from perfgate.system import git
 LAST_RESORT: Final = "main"
 """The branch where HEAD is detached and no other is known."""
 WRITTEN_TO: Final = Path(".github/workflows/perfgate-comment.yml")
-"""A workflow that names the address of perfgate, and the folder of the project."""
+"""A workflow that names the address of perfgate."""
 _NAMED: Final = re.compile(r"perfgate @ ([^\s']+)")
-_GATED: Final = re.compile(r'working-directory: "trusted/?([^"]*)"')
 
 EXAMPLE: Final = "git+https://HOST/OWNER/perfgate.git@COMMIT"
 
@@ -102,7 +101,7 @@ def find_project(
         if origin is None:
             raise ConfigInvalid("install-from-odd", example=EXAMPLE)
     elif origin is None and top is not None:
-        origin = _named_before(top, _NAMED)
+        origin = _named_before(top)
     notes: list[Note] = []
     if github and not is_repository:
         notes.append(note("nothing-for-github-yet"))
@@ -110,9 +109,6 @@ def find_project(
         notes.append(note("branch-not-known", branch=LAST_RESORT))
     if top is not None and origin is None:
         notes.append(origin_unknown())
-    gated = None if top is None else _named_before(top, _GATED)
-    if gated is not None and gated != json.dumps(folder.as_posix().removeprefix("."))[1:-1]:
-        notes.append(note("other-gated", Severity.WARN, gated=gated or ".", folder=str(folder)))
     if not tool.has_torch:
         notes.append(note("torch-not-here"))
     return ProjectFacts(
@@ -132,11 +128,11 @@ def origin_unknown() -> Note:
     return note("origin-unknown", Severity.WARN, command=command())
 
 
-def _named_before(top: Path, what: re.Pattern[str]) -> str | None:
-    """What an earlier `perfgate init` wrote: the address that was named to it, or its folder."""
+def _named_before(top: Path) -> str | None:
+    """The address that was named to an earlier `perfgate init`."""
     file = top / WRITTEN_TO
     text = file.read_text("utf-8", errors="replace") if file.is_file() else ""
-    found = what.search(text)
+    found = _NAMED.search(text)
     return None if found is None else found[1]
 
 

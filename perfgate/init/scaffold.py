@@ -8,7 +8,6 @@ import re
 import shlex
 import tomllib
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
@@ -122,17 +121,15 @@ def installs_fail(top: Path) -> bool | None:
 
 
 def with_table(text: str) -> str:
-    """Return a pyproject.toml, maybe empty, with `[tool.perfgate]` at its end, in its own line
-    ends, if it has none.
+    """Return a pyproject.toml, maybe empty, with `[tool.perfgate]` at its end, if it has none.
 
     Raises:
         ConfigInvalid: the table cannot be appended, since `tool` is written inline or is no table.
     """
     if "perfgate" in tomllib.loads(text).get("tool", {}):
         return text
-    line_end = "\r\n" if "\r\n" in text else "\n"
-    gap = "" if not text.strip() else line_end if text.endswith("\n") else 2 * line_end
-    made = text + gap + TABLE.replace("\n", line_end)
+    gap = "" if not text.strip() else "\n" if text.endswith("\n") else "\n\n"
+    made = text + gap + TABLE
     try:
         tomllib.loads(made)
     except tomllib.TOMLDecodeError as broken:
@@ -174,14 +171,15 @@ def _read(project: ProjectFacts, place: Path) -> str | None:
         ScaffoldRefused: a link leads it out of the repository, something else is in its place or on
         the way there, or it cannot be read.
     """
-    top = project.top or project.root
-    there = next(one for one in (place, *place.parents) if os.path.lexists(one))
-    fits = place.is_file() if there == place else there.is_dir()
-    if fits and place.resolve().is_relative_to(top.resolve()):
-        with suppress(OSError):
-            return place.read_bytes().decode(errors="replace") if there == place else None
-    shown = os.path.relpath(there, top)
-    raise ScaffoldRefused("place-not-written-to", path=shown, top=str(top))
+    top = (project.top or project.root).resolve()
+    try:
+        if place.resolve().is_relative_to(top):
+            return place.read_bytes().decode(errors="replace")
+    except FileNotFoundError:
+        return None
+    except OSError:
+        pass
+    raise ScaffoldRefused("place-not-written-to", path=str(place), top=str(top))
 
 
 def _template(name: str) -> str:

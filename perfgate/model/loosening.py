@@ -59,6 +59,6 @@ class Base(Record):
     """What a gate knows of the branch that its change is for."""
 
     loosening: Loosening
-    expected: Mapping[str, tuple[str, ...]] = {}
-    """By machine, the workloads that the base has baselines of there, less those whose removal was
-    approved."""
+    expected: Mapping[str, Mapping[str, str | None]] = {}
+    """By machine, the workloads that the base has baselines of there, each with its file if that is
+    known, less those whose removal was approved."""

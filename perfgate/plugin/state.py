@@ -314,8 +314,8 @@ def _shut_by_base(state: State, base: Base, closing: Closing) -> Iterator[Note]:
         return
     named = [one.fields.get("workload") for one in closing.notes]
     known = {*state.gate.verdicts, *state.elsewhere, *named}
-    for name in base.expected.get(machine.slug, ()):
-        if name not in known:
+    for name, source in base.expected.get(machine.slug, {}).items():
+        if name not in known and state.choice.may_cover(name, source):
             yield note("base-not-measured", Severity.INVALID, workload=name, branch=loosening.base)
 
 

@@ -52,8 +52,8 @@ class Trusted(str):
 
 
 def filled(template: str, **values: object) -> str:
-    """Return a document of the templates that end in `.md.j2`."""
-    return _environment().get_template(template).render(**values)
+    """Return a document of the templates that end in `.md.j2`, as much as GitHub takes."""
+    return _shortened(_environment().get_template(template).render(**values))
 
 
 def gate_markdown(document: GateDocument, *, page: str | None = None) -> str:
@@ -63,15 +63,19 @@ def gate_markdown(document: GateDocument, *, page: str | None = None) -> str:
         document: all that the gate found.
         page: an address of the HTML page, trusted; named where it is known.
     """
-    text = filled("gate.md.j2", document=document, state=state_of(document), page=page)
-    return shortened(text)
+    return filled("gate.md.j2", document=document, state=state_of(document), page=page)
 
 
-def shortened(text: str) -> str:
-    """Return a text of lines, of which each stands for itself, that GitHub takes as a comment."""
-    if len(text) <= LONGEST:
+def _shortened(text: str) -> str:
+    """Return a text of lines, of which each stands for itself, that GitHub takes as a comment.
+
+    Characters beyond the first plane count as two: GitHub does not say how it counts.
+    """
+    units = text.encode("utf-16-le")
+    if len(units) <= 2 * LONGEST:
         return text
-    return f"{text[:LONGEST].rpartition(chr(10))[0]}\n\nThe rest is too long.\n"
+    kept = units[: 2 * LONGEST].decode("utf-16-le", "ignore")
+    return f"{kept.rpartition(chr(10))[0]}\n\nThe rest is too long.\n"
 
 
 def prose(text: str, longest: int = LONGEST_SENTENCE) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.resources import files
@@ -20,25 +20,18 @@ from perfgate.execute.provenance import code_now
 from perfgate.machine import gpu_lock
 from perfgate.model.baseline import Baseline, Blessing
 from perfgate.model.document_text import read_document
-from perfgate.model.errors import (
-    EXIT_OPEN,
-    EXIT_SHUT,
-    RepositoryUnreadable,
-    StoreFailed,
-    WorkloadFailed,
-)
+from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT, RepositoryUnreadable, WorkloadFailed
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.settings import Settings
-from perfgate.model.verdict import Verdict
 from perfgate.profilers.nsys.tool import NsysTool
 from perfgate.render.checks import SelftestRow, selftest_text
 from perfgate.render.page import Page, Screen
 from perfgate.render.text import verdict_table
 from perfgate.store import Store
 from perfgate.system import git
-from perfgate.system.files import temporary_folder
+from perfgate.system.files import kept_or_temporary
 from perfgate.system.process import gate_command, run_to_end
 from perfgate.words import escape, say
 
@@ -73,28 +66,31 @@ Run = Callable[..., int]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plant:
-    """One gate of the selftest: what is planted, and what must catch it."""
+    """One gate of the selftest: what is planted, and what must come of it."""
 
     name: str
     what: str
+    outcome: Outcome = Outcome.REGRESSED
     caught_by: tuple[Metric, ...] = ()
-    """Each of them must have REGRESSED; none: the gate must have PASSED."""
+    """Each of them must have REGRESSED."""
 
     @property
     def expected(self) -> str:
         """What must come of it, in words."""
-        return ", ".join(self.caught_by) or Outcome.PASSED
+        return ", ".join(self.caught_by) or self.outcome
 
 
+BASELINE: Final = Plant(name="baseline", what="nothing yet", outcome=Outcome.NO_BASELINE)
+NOTHING: Final = Plant(name="nothing", what="nothing", outcome=Outcome.PASSED)
 ON_GPU: Final = (
-    Plant(name="", what="nothing"),
+    NOTHING,
     Plant(name="sleep", what="3 % more GPU time", caught_by=(Metric.KERNEL_MS,)),
     Plant(name="copy", what="one more H2D copy", caught_by=(Metric.H2D_COPIES,)),
     Plant(name="sync", what="one more sync", caught_by=(Metric.SYNCS,)),
     Plant(name="stall", what="2 ms host stall", caught_by=(Metric.STEP_MS, Metric.GAP_MS)),
 )
 ON_CPU: Final = (
-    Plant(name="", what="nothing"),
+    NOTHING,
     Plant(name="stall", what="20 ms host stall", caught_by=(Metric.STEP_MS,)),
 )
 
@@ -109,27 +105,6 @@ class Runner:
     env: Mapping[str, str]
     """Of the gates; what is pytest's in it is left out."""
     run: Run = run_to_end
-
-
-@dataclass(kw_only=True, slots=True)
-class _Gated:
-    """What one gate came to."""
-
-    verdict: Verdict | None
-    status: int
-    wall_s: float
-    log: Path
-
-    @property
-    def outcome(self) -> Outcome | None:
-        """Of the loop; None where there is no verdict."""
-        return None if self.verdict is None else self.verdict.outcome
-
-    @property
-    def lost(self) -> tuple[Metric, ...]:
-        """The metrics that REGRESSED."""
-        rows = () if self.verdict is None else self.verdict.metrics
-        return tuple(row.metric for row in rows if row.outcome is Outcome.REGRESSED)
 
 
 def play(
@@ -154,29 +129,13 @@ def play(
         WorkloadFailed: the GPU cannot be measured.
         GpuTaken: another gate held it for an hour.
     """
-    with ExitStack() as held:
-        folder = _folder(held, keep)
-        played = _Play(runner=runner, folder=folder, say=say, screen=screen, cpu=cpu)
-        works = played.all()
+    with kept_or_temporary("selftest", keep) as folder:
+        works = _Play(runner=runner, folder=folder, say=say, screen=screen, cpu=cpu).all()
     if keep is not None:
         say(f"The project, its captures and logs are in {keep}.")
     elif not works:
         say("To see captures and logs, run again with --keep FOLDER.")
     return EXIT_OPEN if works else EXIT_SHUT
-
-
-def _folder(held: ExitStack, keep: Path | None) -> Path:
-    if keep is None:
-        return held.enter_context(temporary_folder("selftest"))
-    try:
-        keep.mkdir(parents=True)
-    except OSError as refused:
-        raise StoreFailed(
-            "selftest-folder-not-made",
-            folder=str(keep),
-            reason=refused.strerror or str(refused),
-        ) from refused
-    return keep.resolve()
 
 
 @dataclass(kw_only=True)
@@ -193,6 +152,11 @@ class _Play:
     """Variables by which the loop fits this GPU, the same in every gate."""
 
     @property
+    def project(self) -> Path:
+        """The project that is gated."""
+        return self.folder / "project"
+
+    @property
     def plants(self) -> Sequence[Plant]:
         """What is planted after the baseline."""
         return ON_CPU if self.cpu else ON_GPU
@@ -205,38 +169,31 @@ class _Play:
         self.say(f"Selftest {where}, nsys {self.runner.nsys.version}: about {span}.")
         self._prepare()
         cycles_per_ms = 0.0 if self.cpu else self._probe()
-        baseline = self._baseline()
-        if baseline is not None:
-            kernel_ms = median(baseline.values(Metric.KERNEL_MS) or [0.0])
+        if self._gate(1, BASELINE):
+            kernel_ms = median(self._blessed().values(Metric.KERNEL_MS) or [0.0])
             cycles = round(SLEEP_SHARE * kernel_ms * cycles_per_ms)
             self.tuning["PERFGATE_SELFTEST_CYCLES"] = str(cycles)
             for number, plant in enumerate(self.plants, start=2):
-                self._plant(plant, number)
-        else:
-            self.rows += [
-                SelftestRow(planted=plant.what, expected=plant.expected, outcome="not run")
-                for plant in self.plants
-            ]
+                self._gate(number, plant)
         table = selftest_text(Page(**self.screen), self.rows, cpu=self.cpu)
         self.say(table.removesuffix("\n"))
         return all(row.ok for row in self.rows)
 
     def _prepare(self) -> None:
-        workloads = self.folder / "project" / "workloads"
-        workloads.mkdir(parents=True)
-        (self.folder / "project" / "pyproject.toml").write_text(SETTINGS, encoding="utf-8")
-        (self.folder / "project" / ".gitignore").write_text("__pycache__/\n", encoding="utf-8")
-        self._write_loop("")
+        (self.project / "workloads").mkdir(parents=True)
+        (self.project / "pyproject.toml").write_text(SETTINGS, encoding="utf-8")
+        (self.project / ".gitignore").write_text("__pycache__/\n", encoding="utf-8")
+        self._write_loop(BASELINE)
         # A gate can run its commit again then; without git it has stored runs alone, and says so.
         with suppress(RepositoryUnreadable):
             for words in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "The loop")):
-                git.ask(self.folder / "project", self._env(), *words, settings=OWN)
+                git.ask(self.project, self._env(), *words, settings=OWN)
 
-    def _write_loop(self, planted: str) -> None:
+    def _write_loop(self, plant: Plant) -> None:
         source = files("perfgate.selftest") / ("cpu_loop.py" if self.cpu else "gpu_loop.py")
-        text = source.read_text(encoding="utf-8")
-        file = self.folder / "project" / "workloads" / "loops.py"
-        file.write_text(text.replace('PLANTED = ""', f'PLANTED = "{planted}"'), encoding="utf-8")
+        planted = plant.name if plant.caught_by else ""
+        text = source.read_text("utf-8").replace('PLANTED = ""', f'PLANTED = "{planted}"')
+        (self.project / "workloads" / "loops.py").write_text(text, encoding="utf-8")
 
     def _probe(self) -> float:
         """Fit the loop to this GPU, and return the clock cycles that it makes in 1 ms."""
@@ -253,97 +210,68 @@ class _Play:
                 self.say(say.fact(ended))
             status = self.runner.run(command, cwd=self.folder, env=self._env(), log=log)
         if status != 0 or not found.is_file():
-            raise WorkloadFailed(
-                "selftest-gpu-not-measured",
-                reason=(_tail(log) or [f"exit status {status}"])[-1],
-            )
+            reason = (_tail(log) or [f"exit status {status}"])[-1]
+            raise WorkloadFailed("selftest-gpu-not-measured", reason=reason)
         probed = json.loads(found.read_text(encoding="utf-8"))
         sums = min(max(round(STEP_MS / probed["sum_ms"]), 1), MOST_SUMS)
         self.tuning["PERFGATE_SELFTEST_SUMS"] = str(sums)
         return float(probed["cycles_per_ms"])
 
-    def _baseline(self) -> Baseline | None:
-        """Measure and bless what the other gates compare with; None where that failed."""
-        gated = self._gate(1, "", "no baseline yet", name="baseline")
-        ok = (gated.status, gated.outcome) == (EXIT_SHUT, Outcome.NO_BASELINE)
-        self._row(Plant(name="", what="the baseline"), Outcome.NO_BASELINE, gated, ok=ok)
-        if not ok:
-            return None
-        store = Store(self.folder / "project", "baselines")
+    def _blessed(self) -> Baseline:
+        """Bless what was measured: the other gates compare with it."""
+        store = Store(self.project, "baselines")
         kept = store.results.latest(WORKLOAD)
         assert kept is not None
+        why = "what the selftest compares with"
         baseline = blessing.bless(
             [kept.result],
             None,
-            Blessing(
-                by="perfgate selftest",
-                at=datetime.now(UTC),
-                reason="what the selftest compares with",
-            ),
-            code_now=code_now(kept.result.code, self.folder / "project", baselines="baselines"),
+            Blessing(by="perfgate selftest", at=datetime.now(UTC), reason=why),
+            code_now=code_now(kept.result.code, self.project, baselines="baselines"),
             settings=Settings(),
             consent=blessing.Consent(insist=True),
         )
         store.baselines.save(baseline, replacing=None)
         return baseline
 
-    def _plant(self, plant: Plant, number: int) -> None:
-        gated = self._gate(
-            number, plant.name, f"{plant.what} planted", name=plant.name or "nothing"
-        )
-        caught = (EXIT_SHUT, Outcome.REGRESSED)
-        must = caught if plant.caught_by else (EXIT_OPEN, Outcome.PASSED)
-        ok = (gated.status, gated.outcome) == must and {*plant.caught_by} <= {*gated.lost}
-        self._row(plant, plant.expected, gated, ok=ok)
-
-    def _gate(self, number: int, planted: str, what: str, *, name: str) -> _Gated:
-        """Run one gate; its output goes to a log."""
-        self.say(f"{number} of {len(self.plants) + 1}  a gate with {what} ...")
-        log, document = self.folder / f"{number}-{name}.log", self.folder / f"{number}-{name}.json"
-        project = self.folder / "project"
+    def _gate(self, number: int, plant: Plant) -> bool:
+        """Run one gate, whose output goes to a log, and say whether it came out as it must."""
+        self.say(f"{number} of {len(self.plants) + 1}  a gate with {plant.what} planted ...")
+        log, document = (self.folder / f"{number}-{plant.name}.{kind}" for kind in ("log", "json"))
         options = (
             f"--perfgate-nsys={self.runner.nsys.path}",
             f"--perfgate-json={document}",
-            "-p",
-            "no:cacheprovider",
+            *("-p", "no:cacheprovider"),
         )
-        self._write_loop(planted)
-        env = {**self._env(), **self.tuning}
+        command = gate_command(self.runner.python, *options, root=self.project)
+        self._write_loop(plant)
         began = time.monotonic()
-        status = self.runner.run(
-            gate_command(self.runner.python, *options, root=project), cwd=project, env=env, log=log
-        )
-        text = document.read_text(encoding="utf-8") if document.is_file() else ""
-        found = read_document(text).workloads if text else ()
-        return _Gated(
-            verdict=found[0].verdict if found else None,
-            status=status,
-            wall_s=time.monotonic() - began,
-            log=log,
-        )
-
-    def _row(self, plant: Plant, expected: str, gated: _Gated, *, ok: bool) -> None:
-        verdict = gated.verdict
-        # Those that were expected come first: a narrow screen cuts the rest.
-        lost = sorted(gated.lost, key=lambda metric: metric not in plant.caught_by)
+        env = {**self._env(), **self.tuning}
+        status = self.runner.run(command, cwd=self.project, env=env, log=log)
+        found = read_document(document.read_text("utf-8")).workloads if document.is_file() else ()
+        verdict = found[0].verdict if found else None
+        metrics = () if verdict is None else verdict.metrics
+        lost = [row.metric for row in metrics if row.outcome is Outcome.REGRESSED]
+        outcome = f"exit {status}" if verdict is None else verdict.outcome
+        must = EXIT_OPEN if plant.outcome is Outcome.PASSED else EXIT_SHUT
+        ok = (status, outcome) == (must, plant.outcome) and {*plant.caught_by} <= {*lost}
         self.rows.append(
             SelftestRow(
                 planted=plant.what,
-                expected=expected,
-                outcome=gated.outcome or f"exit {gated.status}",
-                named=", ".join(lost),
-                runs=verdict.runs if verdict is not None else 0,
-                wall_s=gated.wall_s,
+                expected=plant.expected,
+                outcome=outcome,
+                # Those that were expected come first: a narrow screen cuts the rest.
+                named=", ".join(sorted(lost, key=lambda metric: metric not in plant.caught_by)),
+                runs=0 if verdict is None else verdict.runs,
+                wall_s=time.monotonic() - began,
                 ok=ok,
             )
         )
-        if ok:
-            return
-        if verdict is not None:
-            table = verdict_table(Page(**self.screen), verdict)
-            self.say(table.removesuffix("\n"))
-        else:
-            self.say("\n".join(f"  | {escape.line(line)}" for line in _tail(gated.log)))
+        if not ok and verdict is not None:
+            self.say(verdict_table(Page(**self.screen), verdict).removesuffix("\n"))
+        elif not ok:
+            self.say("\n".join(f"  | {escape.line(line)}" for line in _tail(log)))
+        return ok
 
     def _env(self) -> dict[str, str]:
         """The environment of a gate: this one, without what was meant for another pytest."""

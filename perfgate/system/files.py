@@ -16,6 +16,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from perfgate.model.errors import StoreFailed
+
 
 def files_below(folder: Path) -> Iterator[Path]:
     """All files below a folder; what vanishes meanwhile, as folders of other runs do, is passed
@@ -116,3 +118,22 @@ def temporary_folder(kind: str, *, within: str | None = None) -> Iterator[Path]:
         prefix=f"{PREFIX}{kind}-", dir=within, ignore_cleanup_errors=True
     ) as folder:
         yield Path(folder).resolve()
+
+
+@contextmanager
+def kept_or_temporary(kind: str, keep: Path | None) -> Iterator[Path]:
+    """Give a new folder where somebody wants to keep it, else one that is removed at the end.
+
+    Raises:
+        StoreFailed: `keep` exists or cannot be made.
+    """
+    if keep is None:
+        with temporary_folder(kind) as folder:
+            yield folder
+        return
+    try:
+        keep.mkdir(parents=True)
+    except OSError as refused:
+        reason = refused.strerror or str(refused)
+        raise StoreFailed("folder-not-made", folder=str(keep), reason=reason) from refused
+    yield keep.resolve()

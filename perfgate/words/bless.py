@@ -52,15 +52,8 @@ TEXT: Final[Rows] = {
         "A baseline needs at least {fewest}; runs of the same code, machine and speed are joined",
         (
             "Measure more: pytest --perfgate --perfgate-runs={fewest} {selector}\n"
-            "Then bless again: perfgate bless {workload:sh} {options}--reason {reason:sh}"
-        ),
-    ),
-    "bless-too-few-runs-in-ci": (
-        "{workload}: {runs:run|runs} over {occasions:occasion|occasions} can be blessed",
-        "A baseline needs at least {fewest}; runs of the same code, machine and speed are joined",
-        (
-            "Start {workflow} on the branch with runs: {fewest} "
-            "(Actions, perfgate, Run workflow), then ask again."
+            "Then bless again: perfgate bless {workload:sh} {options}--reason {reason:sh}\n"
+            "In GitHub Actions, start the workflow perfgate with runs: {fewest}, then ask again."
         ),
     ),
     "bless-loss": (
@@ -291,10 +284,5 @@ TEXT: Final[Rows] = {
         "{archive}: the recorded run cannot be unpacked ({why:raw})",
         "",
         "Reinstall perfgate.",
-    ),
-    "demo-folder-not-made": (
-        "{path:raw}: the demo's folder cannot be made ({why:raw})",
-        "A folder that is not there yet",
-        "Give --keep another name.",
     ),
 }

@@ -18,14 +18,6 @@ TEXT: Final[Rows] = {
         "For that: git init && perfgate init",
     ),
     "branch-not-known": "No branch is known here: the workflows name {branch}, correct that",
-    "other-gated": (
-        "The workflows gate the project in {gated:quote}, not the one in {folder:quote}",
-        "They gate one project of a repository",
-        (
-            "Gate this one by a workflow of your own with the action; perfgate init --force would "
-            "make the workflows gate it in the other's place."
-        ),
-    ),
     "torch-not-here": (
         "There is no torch here, which the example needs: install the CUDA build for your driver"
     ),

@@ -15,7 +15,6 @@ TEXT: Final[Rows] = {
     ),
     "value-refused": ("{place:quote}: the value is {value}", "{problem:quote}", "Correct it."),
     "value-missing": ("{place:quote}: it is not there", "It has no default", "Add it."),
-    "expects-boolean": "true or false",
     "expects-words": "a list of words, since no shell is involved: [python, train.py]",
     "expects-fraction": "a fraction above 0 and below 1, such as 0.02 or 2%",
     "expects-budgets": (

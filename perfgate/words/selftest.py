@@ -1,4 +1,4 @@
-"""What `perfgate selftest` says where it cannot begin."""
+"""What `perfgate selftest` and `perfgate demo` say where they cannot begin."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Final
 from perfgate.words.text import Rows
 
 TEXT: Final[Rows] = {
-    "selftest-folder-not-made": (
-        "{folder:quote}: the selftest's folder cannot be made ({reason})",
+    "folder-not-made": (
+        "{folder:quote}: the folder cannot be made ({reason})",
         "A folder that is not there yet",
         "Give --keep another name.",
     ),

@@ -84,7 +84,7 @@ def test_an_unchanged_loop_that_fails_shuts_the_demo(tmp_path: Path) -> None:
 def test_a_kept_demo_never_overwrites(tmp_path: Path) -> None:
     with pytest.raises(StoreFailed) as refused:
         play(lambda _: None, Screen(width=80, colour=False), keep=tmp_path)
-    assert refused.value.code == "demo-folder-not-made"
+    assert refused.value.code == "folder-not-made"
 
 
 def test_the_recorded_captures_hold_no_environment(tmp_path: Path) -> None:

@@ -84,38 +84,20 @@ def asks_an_index(script: str) -> bool:
     return any(re.fullmatch(r"perfgate(\[.*\])?\s*([=<>~!].*)?", word) for word in words)
 
 
+def by_git(url: str, commit: str = COMMIT) -> object:
+    return {"url": url, "vcs_info": {"vcs": "git", "commit_id": commit}}
+
+
 UNREACHABLE: dict[str, object] = {
     "an index": None,
     "a folder": {"url": "file:///home/ada/perfgate", "dir_info": {}},
-    "in place": {"url": "file:///home/ada/perfgate", "dir_info": {"editable": True}},
-    "a wheel of this machine": {
-        "url": "file:///tmp/perfgate-1-py3-none-any.whl",
-        "archive_info": {},
-    },
     "a wheel without a hash": {
         "url": "https://example.org/perfgate-1-py3-none-any.whl",
         "archive_info": {},
     },
-    "a server of this machine": {
-        "url": "http://127.0.0.1:8000/perfgate.git",
-        "vcs_info": {"vcs": "git", "commit_id": COMMIT},
-    },
-    "localhost": {
-        "url": "https://localhost/perfgate.git",
-        "vcs_info": {"vcs": "git", "commit_id": COMMIT},
-    },
-    "a git folder": {
-        "url": "file:///srv/perfgate.git",
-        "vcs_info": {"vcs": "git", "commit_id": COMMIT},
-    },
-    "no commit": {
-        "url": "https://example.org/perfgate.git",
-        "vcs_info": {"vcs": "git", "commit_id": "main"},
-    },
-    "another system": {
-        "url": "https://example.org/perfgate",
-        "vcs_info": {"vcs": "svn", "commit_id": "7"},
-    },
+    "a server of this machine": by_git("http://127.0.0.1:8000/perfgate.git"),
+    "a git folder": by_git("file:///srv/perfgate.git"),
+    "no commit": by_git("https://example.org/perfgate.git", "main"),
     "a signed address": {
         "url": "https://example.org/perfgate-1-py3-none-any.whl?token=hunter2",
         "archive_info": {"hashes": {"sha256": HASH}},
@@ -152,20 +134,8 @@ def test_where_no_runner_reaches_it_each_install_step_fails_and_says_so(
 @pytest.mark.parametrize(
     ("direct_url", "url"),
     [
-        (
-            {
-                "url": "https://git.example.org/perfgate.git",
-                "vcs_info": {"vcs": "git", "commit_id": COMMIT},
-            },
-            URL,
-        ),
-        (
-            {
-                "url": "https://ada:hunter2@git.example.org/perfgate.git",
-                "vcs_info": {"vcs": "git", "commit_id": COMMIT},
-            },
-            URL,
-        ),
+        (by_git("https://git.example.org/perfgate.git"), URL),
+        (by_git("https://ada:hunter2@git.example.org/perfgate.git"), URL),
         (
             {
                 "url": "https://example.org/perfgate-1-py3-none-any.whl",
@@ -244,27 +214,6 @@ def test_an_address_that_does_not_stay_what_it_is_is_refused(
     status, shown = installed.init("--install-from", said)
     assert (status, "--install-from" in shown) == (10, True)
     assert installed.files() == before
-
-
-def test_jobs_with_write_tokens_install_only_what_a_hash_locks(installed: Installed) -> None:
-    installed.init("--install-from", URL)
-    writing = []
-    for name in ALL:
-        for job, shown in yaml.safe_load(installed.text(f".github/workflows/{name}.yml"))[
-            "jobs"
-        ].items():
-            if "write" in (shown.get("permissions") or {}).values():
-                writing.append(f"{name}/{job}")
-    assert writing == [
-        "perfgate-comment/comment",
-        "perfgate-bless/bless",
-        "perfgate-occasions/occasions",
-    ]
-    for name in writing:
-        (script,) = installed.installs()[name]
-        first, second = (line for line in script.splitlines() if " install " in line)
-        assert "--require-hashes -r .github/perfgate-lock.txt" in first
-        assert {"--no-deps", "--no-build-isolation"} <= set(shlex.split(second))
 
 
 def test_the_lock_file_holds_all_that_perfgate_needs_by_hash() -> None:

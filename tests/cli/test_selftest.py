@@ -254,7 +254,7 @@ def test_what_is_kept_lies_in_the_folder_that_was_named(tmp_path: Path) -> None:
 def test_a_folder_that_is_there_is_never_written_into(tmp_path: Path) -> None:
     with pytest.raises(StoreFailed) as refused:
         played(FakeDoor(verdicts=ALL_WELL), keep=tmp_path)
-    assert refused.value.code == "selftest-folder-not-made"
+    assert refused.value.code == "folder-not-made"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -291,7 +291,7 @@ def test_the_path_from_a_real_nsys_to_a_verdict_works(
     assert [
         " ".join(line.split()[:-2]) for line in done.stdout.splitlines() if line.startswith("  ok")
     ] == [
-        "ok the baseline NO_BASELINE NO_BASELINE",
+        "ok nothing yet NO_BASELINE NO_BASELINE",
         "ok nothing PASSED PASSED",
         "ok 20 ms host stall step_ms REGRESSED step_ms",
     ]

@@ -15,7 +15,7 @@ import pytest
 from support import replayed
 from support.actions import Machine
 from support.jobs import Job
-from support.promotion import HASTY, Scene
+from support.promotion import Scene
 from support.repository import Repository
 from support.rest import GitHub
 
@@ -134,7 +134,8 @@ def runner_in(template: Path) -> Callable[..., Machine]:
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[GitHub]:
     """A GitHub with one repository, octo/loops, that is asked without the pauses that it wants."""
-    monkeypatch.setattr(api, "PATIENCE", HASTY)
+    monkeypatch.setattr(api, "RETRY", api.RETRY.new(backoff_factor=0, max_rate_limit_wait=2))
+    monkeypatch.setattr(api, "BETWEEN_WRITES_S", 0)
     with GitHub() as hub:
         yield hub
 

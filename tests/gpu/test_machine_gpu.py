@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from perfgate.doctor import Examined, check_gpu, check_nsys, check_trial
+from perfgate.doctor import Examined, check_gpu, check_trial
 from perfgate.machine import Sampler, read_machine, wait_until_idle
-from perfgate.model.errors import MachineUnreadable
+from perfgate.model.errors import MachineUnreadable, NsysNotFound
 from perfgate.model.machine import Gpu
 from perfgate.model.order import RUN_COOKIE
 from perfgate.model.settings import Settings
-from perfgate.words.say import fact
+from perfgate.profilers.nsys.tool import find_nsys
 
 pytestmark = pytest.mark.gpu
 
@@ -183,9 +183,10 @@ def test_a_stranger_that_is_there_already_is_complained_about_before_and_named_a
 def test_the_doctor_sees_the_gpu_and_its_trace(gpu: Gpu) -> None:
     found, gpus = check_gpu(os.environ)
     assert (found.ok, gpu in gpus) == (True, True)
-    said, tool = check_nsys(None, os.environ)
-    if tool is None:
-        pytest.skip(f"no nsys: {fact(said.said)}")
+    try:
+        tool = find_nsys(None, os.environ)
+    except NsysNotFound as none:
+        pytest.skip(f"no nsys: {none.fact}")
     place = Examined(root=Path.cwd(), settings=Settings(), env=os.environ)
     findings = check_trial(tool, place, gpu_expected=True)
     print(findings)  # noqa: T201

@@ -17,7 +17,8 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -63,149 +64,71 @@ def inputs_of_action(**given: str) -> dict[str, str]:
 # Expressions
 
 _TOKEN = re.compile(
-    r"\s*(?:(?P<text>'(?:[^']|'')*')|(?P<number>\d+)"
-    r"|(?P<word>[A-Za-z_][\w-]*(?:\.[A-Za-z_*][\w-]*)*)"
-    r"|(?P<sign>==|!=|&&|\|\||[!(),]))"
+    r"(?P<text>'(?:[^']|'')*')|(?P<call>\w+(?=\())|(?P<name>[A-Za-z_][\w-]*(?:\.[\w*-]+)*)"
+    r"|(?P<sign>&&|\|\||!(?!=))"
 )
+_PYTHON = {"&&": " and ", "||": " or ", "!": " not ", "true": "True", "false": "False"}
 _PLACE = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
 
-Value = str | int | bool | list[Any] | dict[str, Any] | None
+
+class _Text(str):
+    """A text as `==` compares it: whatever the case of its letters."""
+
+    __slots__ = ()
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, str) and self.lower() == other.lower()
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
 
 
-@dataclass
-class Expression:
-    """One expression of GitHub Actions: what is needed of its grammar, and an error for anything
-    else."""
+def evaluated(text: str, known: Mapping[str, Any], state: str = "success") -> Any:  # noqa: ANN401
+    """What one expression of GitHub Actions comes to, by Python's own grammar.
 
-    text: str
-    known: Mapping[str, Any]
-    """Contexts: `github`, `inputs`, `steps`, ... A name that is missing in one of them is null, as
-    with GitHub; a context that is missing is an error."""
-    state: str = "success"
-    """Of the steps before it: `success`, `failure` or `cancelled`."""
-    tokens: list[tuple[str, str]] = field(default_factory=list)
+    Args:
+        text: the expression.
+        known: contexts: `github`, `inputs`, `steps`, ... A name that is missing in one of them is
+            null, here an empty text; a context that is missing is an error.
+        state: of the steps before it: `success`, `failure` or `cancelled`.
+    """
 
-    def value(self) -> Value:
-        """What it comes to."""
-        position, text = 0, self.text.strip()
-        while position < len(text):
-            found = _TOKEN.match(text, position)
-            assert found is not None, f"not understood: {text[position:]!r}"
-            position = found.end()
-            self.tokens.append((str(found.lastgroup), found[0].strip()))
-        value = self._or()
-        assert not self.tokens, self.tokens
-        return value
+    def python(token: re.Match[str]) -> str:
+        if token.lastgroup == "text":
+            return f"text({token[0][1:-1].replace(chr(39) * 2, chr(39))!r})"
+        if token.lastgroup == "name" and token[0] not in _PYTHON:
+            return f"looked_up({token[0]!r})"
+        return _PYTHON.get(token[0], token[0])
 
-    def _next(self, *signs: str) -> bool:
-        if self.tokens and self.tokens[0][0] == "sign" and self.tokens[0][1] in signs:
-            self.tokens.pop(0)
-            return True
-        return False
-
-    def _or(self) -> Value:
-        value = self._and()
-        while self._next("||"):
-            other = self._and()
-            value = value if truthy(value) else other
-        return value
-
-    def _and(self) -> Value:
-        value = self._equal()
-        while self._next("&&"):
-            other = self._equal()
-            value = other if truthy(value) else value
-        return value
-
-    def _equal(self) -> Value:
-        value = self._unary()
-        for sign, wanted in (("==", True), ("!=", False)):
-            if self._next(sign):
-                return (_folded(value) == _folded(self._unary())) is wanted
-        return value
-
-    def _unary(self) -> Value:
-        if self._next("!"):
-            return not truthy(self._unary())
-        if self._next("("):
-            value = self._or()
-            assert self._next(")")
-            return value
-        kind, token = self.tokens.pop(0)
-        match kind:
-            case "text":
-                return token[1:-1].replace("''", "'")
-            case "number":
-                return int(token)
-            case "word" if self._next("("):
-                given: list[Value] = []
-                while not self._next(")"):
-                    given.append(self._or())
-                    self._next(",")
-                return self._called(token, given)
-            case "word":
-                return token == "true" if token in {"true", "false"} else self._looked_up(token)
-            case _:
-                raise AssertionError(f"not understood: {token}")
-
-    def _called(self, name: str, given: Sequence[Any]) -> Value:
-        match name:
-            case "always":
-                return True
-            case "cancelled" | "failure" | "success":
-                return (
-                    self.state
-                    == {"cancelled": "cancelled", "failure": "failure", "success": "success"}[name]
-                )
-            case "startsWith":
-                return str(given[0] or "").lower().startswith(str(given[1]).lower())
-            case "contains":
-                return given[1] in given[0]
-            case "fromJSON":
-                parsed: Value = json.loads(given[0])
-                return parsed
-            case "format":
-                return re.sub(
-                    r"\{(\d)\}", lambda place: str(given[int(place[1]) + 1]), str(given[0])
-                )
-            case _:
-                raise AssertionError(f"an unknown function: {name}")
-
-    def _looked_up(self, name: str) -> Value:
+    def looked_up(name: str) -> object:
         first, *rest = name.split(".")
-        assert first in self.known, f"an unknown context: {name}"
-        value: Any = self.known[first]
+        value: Any = known[first]
         for part in rest:
             value = value.get(part) if isinstance(value, Mapping) else None
-        found: Value = value
-        return found
+        return _Text(value or "") if value is None or isinstance(value, str) else value
+
+    functions = {
+        "text": _Text,
+        "looked_up": looked_up,
+        "always": lambda: True,
+        **{name: partial(state.__eq__, name) for name in ("cancelled", "failure", "success")},
+        "startsWith": lambda whole, head: whole.lower().startswith(head.lower()),
+        "contains": lambda held, one: one in held,
+        "fromJSON": json.loads,
+        "format": lambda form, *given: form.format(*given),
+    }
+    return eval(f"({_TOKEN.sub(python, text)})", {"__builtins__": {}}, functions)
 
 
-def truthy(value: Value) -> bool:
-    """Whether GitHub takes a value for true."""
-    return value not in (None, "", 0, False)
-
-
-def _folded(value: Value) -> Value:
-    """A value as `==` compares it: whatever the case of its letters, and null is an empty text."""
-    return "" if value is None else value.lower() if isinstance(value, str) else value
-
-
-def text_of(value: Value) -> str:
+def text_of(value: object) -> str:
     """A value within a text."""
-    match value:
-        case None:
-            return ""
-        case bool():
-            return str(value).lower()
-        case _:
-            return str(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def filled(text: object, known: Mapping[str, Any]) -> str:
     """A text with its expressions in it."""
-    shown = text_of(text)  # type: ignore[arg-type]
-    return _PLACE.sub(lambda place: text_of(Expression(place[1], known).value()), shown)
+    return _PLACE.sub(lambda place: text_of(evaluated(place[1], known)), text_of(text))
 
 
 def condition(text: str, known: Mapping[str, Any], *, state: str = "success") -> bool:
@@ -213,9 +136,7 @@ def condition(text: str, known: Mapping[str, Any], *, state: str = "success") ->
     bare = _PLACE.fullmatch(text.strip())
     inner = bare[1] if bare else text
     asks = re.search(r"\b(?:always|cancelled|failure|success)\(\)", inner)
-    return (bool(asks) or state == "success") and truthy(
-        Expression(inner, known, state=state).value()
-    )
+    return (bool(asks) or state == "success") and bool(evaluated(inner, known, state))
 
 
 # Steps
@@ -377,15 +298,19 @@ class Machine:
         return self.summary.read_text(encoding="utf-8") if self.summary.exists() else ""
 
 
-def packed(paths: Sequence[Path]) -> dict[str, bytes]:
-    """What upload-artifact would pack: below the one folder, or below what the files have in
-    common."""
-    is_folder = len(paths) == 1 and paths[0].is_dir()
-    top = paths[0] if is_folder else Path(os.path.commonpath([one.parent for one in paths]))
-    within = (file for path in paths for file in (path.rglob("*") if path.is_dir() else [path]))
-    return {
-        file.relative_to(top).as_posix(): file.read_bytes() for file in within if file.is_file()
-    }
+def packed(patterns: Sequence[str], workspace: Path) -> dict[str, bytes]:
+    """What upload-artifact would pack: below what stands before the first wildcards."""
+    files: list[Path] = []
+    tops: list[Path] = []
+    for pattern in patterns:
+        parts = (workspace / pattern).parts
+        wild = next((n for n, part in enumerate(parts) if re.search(r"[][*?]", part)), len(parts))
+        top = Path(*parts[:wild])
+        found = top.glob("/".join(parts[wild:])) if parts[wild:] else top.rglob("*")
+        files += filter(Path.is_file, found)
+        tops.append(top)
+    common = Path(os.path.commonpath(tops))
+    return {file.relative_to(common).as_posix(): file.read_bytes() for file in files}
 
 
 def read_outputs(file: Path) -> dict[str, str]:

@@ -12,8 +12,6 @@ from support import records
 from support.repository import Repository as Local
 from support.rest import GitHub, zipped
 
-from perfgate.github.api import Patience
-from perfgate.github.kept import Checkout, checkout
 from perfgate.model.baseline import Baseline, Commit, Result, code_digest
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
@@ -31,8 +29,6 @@ CODE: Mapping[str, str] = {
     name: hashlib.sha256(FILES[name].encode()).hexdigest()
     for name in ("workloads/mlp.py", "model.py")
 }
-HASTY = Patience(timeout_s=5, repeats=2, backoff_s=0, longest_wait_s=2, between_writes_s=0)
-"""With a server that is at hand."""
 RUN_URL = "https://github.example/octo/loops/actions/runs"
 
 
@@ -148,11 +144,6 @@ class Scene(Local):
         self.hub.artifact(
             run, artifact, zipped({place(result): member(result) for result in results})
         )
-
-    @property
-    def checkout(self) -> Checkout:
-        """What is checked out."""
-        return checkout(self.root, "baselines", self.head, env=self.env)
 
     def on_branch(self, name: str = "mlp", *, branch: str | None = None) -> Baseline | None:
         """A baseline as GitHub has it."""

@@ -71,7 +71,7 @@ class Fault:
 
 @dataclass(frozen=True, kw_only=True)
 class Commit:
-    tree: str
+    files: Mapping[str, bytes]
     parents: tuple[str, ...]
     message: str
 
@@ -149,6 +149,7 @@ def finished_run(
             "id": run,
             "run_attempt": attempt,
             "run_started_at": "2026-03-02T11:00:00Z",
+            "html_url": f"https://github.example/octo/loops/actions/runs/{run}",
             "path": f".github/workflows/{workflow}",
             "artifacts_url": url,
             "conclusion": conclusion,
@@ -187,23 +188,20 @@ class GitHub(AbstractContextManager["GitHub"]):
         self.workflows: set[str] = set()
         """Files that have `workflow_dispatch`."""
         self.dispatched: list[Dispatch] = []
-        self.blobs: dict[str, bytes] = {}
-        self.trees: dict[str, dict[str, str]] = {}
-        """Blobs by path."""
+        self.trees: dict[str, Mapping[str, bytes]] = {}
+        """Files by path."""
         self.commits: dict[str, Commit] = {}
         self.branches: dict[str, str] = {}
         self.base = "b" * 40
         """The commit that pull requests are for; of an empty tree."""
-        self.commits[self.base] = Commit(tree=self._tree({}), parents=(), message="the base")
+        self.commits[self.base] = Commit(files={}, parents=(), message="the base")
         self._faults: list[Fault] = []
         self._number = 0
         self._lock = threading.RLock()
-        self._api = _Server(self._serve_api)
-        self._storage = _Server(self._serve_file)
+        self._api = _Server(self._serve)
 
     def __enter__(self) -> Self:
         self._api.start()
-        self._storage.start()
         return self
 
     def __exit__(
@@ -213,7 +211,6 @@ class GitHub(AbstractContextManager["GitHub"]):
         trace: TracebackType | None,
     ) -> None:
         self._api.stop()
-        self._storage.stop()
 
     # What a test plants and looks at
 
@@ -414,23 +411,24 @@ class GitHub(AbstractContextManager["GitHub"]):
     ) -> str:
         """Add a commit to a branch, as a push does; return its SHA, which may be given."""
         parent = self.branches.get(branch)
-        before = {} if parent is None else dict(self.trees[self.commits[parent].tree])
-        before |= {
-            path: self._blob(content.encode() if isinstance(content, str) else content)
-            for path, content in files.items()
-        }
-        commit = Commit(
-            tree=self._tree(before), parents=() if parent is None else (parent,), message=message
+        before = {} if parent is None else self.commits[parent].files
+        given = {path: one.encode() if isinstance(one, str) else one for path, one in files.items()}
+        parents = () if parent is None else (parent,)
+        made = self._commit(
+            Commit(files={**before, **given}, parents=parents, message=message), sha
         )
-        made = sha or _sha("commit", commit, len(self.commits))
-        self.commits[made] = commit
         self.branches[branch] = made
+        return made
+
+    def _commit(self, commit: Commit, sha: str | None = None) -> str:
+        made = sha or _sha(commit, len(self.commits))
+        self.commits[made] = commit
+        self.trees[made] = commit.files
         return made
 
     def content(self, branch: str) -> dict[str, bytes]:
         """The files of a branch."""
-        tree = self.trees[self.commits[self.branches[branch]].tree]
-        return {path: self.blobs[blob] for path, blob in tree.items()}
+        return dict(self.commits[self.branches[branch]].files)
 
     def url(self, path: str) -> str:
         return f"{self.api_url}/repos/{self.repository}{path}"
@@ -438,18 +436,6 @@ class GitHub(AbstractContextManager["GitHub"]):
     def _next(self) -> int:
         self._number += 1
         return self._number
-
-    def _blob(self, content: bytes) -> str:
-        made = hashlib.sha1(
-            b"blob %d\0" % len(content) + content, usedforsecurity=False
-        ).hexdigest()
-        self.blobs[made] = content
-        return made
-
-    def _tree(self, entries: dict[str, str]) -> str:
-        made = _sha("tree", sorted(entries.items()))
-        self.trees[made] = entries
-        return made
 
     # The API
 
@@ -471,7 +457,7 @@ class GitHub(AbstractContextManager["GitHub"]):
         ("GET", r"/actions/runs/(\d+)/jobs", "_list_jobs"),
         ("GET", r"/actions/runs/(\d+)/artifacts", "_list_artifacts"),
         ("GET", r"/actions/artifacts/(\d+)/zip", "_redirect"),
-        ("GET", r"/git/matching-refs/heads/(.+)", "_matching_refs"),
+        ("GET", r"/git/ref/heads/(.+)", "_get_ref"),
         ("GET", r"/git/commits/([0-9a-f]+)", "_get_commit"),
         ("GET", r"/contents/(.+)", "_get_content"),
         ("POST", r"/git/trees", "_create_tree"),
@@ -480,8 +466,10 @@ class GitHub(AbstractContextManager["GitHub"]):
         ("PATCH", r"/git/refs/heads/(.+)", "_update_ref"),
     )
 
-    def _serve_api(self, verb: str, target: str, headers: Mapping[str, str], body: bytes) -> Answer:
+    def _serve(self, verb: str, target: str, headers: Mapping[str, str], body: bytes) -> Answer:
         parts = urlsplit(target)
+        if parts.path.endswith(".zip"):
+            return self._serve_file(verb, parts.path, headers)
         root = f"/api/v3/repos/{self.repository}"
         whole = unquote(parts.path)
         path = whole.removeprefix(root)
@@ -634,12 +622,11 @@ class GitHub(AbstractContextManager["GitHub"]):
 
     def _redirect(self, asked: Asked, artifact: str) -> Answer:
         assert int(artifact) in self.files
-        file = f"http://localhost:{self._storage.port}/{artifact}.zip?sig=secret"
+        file = f"http://localhost:{self._api.port}/{artifact}.zip?sig=secret"
         return Answer(302, None, {"Location": file})
 
-    def _matching_refs(self, asked: Asked, prefix: str) -> Answer:
-        rows = [self._ref(name) for name in sorted(self.branches) if name.startswith(prefix)]
-        return self._page(asked, rows)
+    def _get_ref(self, asked: Asked, branch: str) -> Answer:
+        return Answer(200, self._ref(branch)) if branch in self.branches else not_found()
 
     def _ref(self, branch: str) -> dict[str, object]:
         return {
@@ -651,34 +638,34 @@ class GitHub(AbstractContextManager["GitHub"]):
     def _get_commit(self, asked: Asked, sha: str) -> Answer:
         commit = self.commits[sha]
         parents = [{"sha": parent} for parent in commit.parents]
-        made = {"sha": sha, "message": commit.message, "tree": {"sha": commit.tree}}
+        made = {"sha": sha, "message": commit.message, "tree": {"sha": sha}}
         return Answer(200, {**made, "parents": parents})
 
     def _get_content(self, asked: Asked, path: str) -> Answer:
-        tree = self.trees[self.commits[asked.query["ref"]].tree]
-        if path not in tree:
+        ref = asked.query["ref"]
+        files = self.commits[self.branches.get(ref, ref)].files
+        if path not in files:
             return not_found()
-        content = base64.encodebytes(self.blobs[tree[path]]).decode()
+        content = base64.encodebytes(files[path]).decode()
         return Answer(200, {"type": "file", "path": path, "encoding": "base64", "content": content})
 
     def _create_tree(self, asked: Asked) -> Answer:
         sent = _sent(asked)
-        tree, entries = dict(self.trees[str(sent["base_tree"])]), sent["tree"]
+        entries = sent["tree"]
         assert isinstance(entries, list)
-        for entry in entries:
-            tree[entry["path"]] = self._blob(entry["content"].encode())
-        return Answer(201, {"sha": self._tree(tree)})
+        added = {entry["path"]: entry["content"].encode() for entry in entries}
+        made = _sha(asked.body)
+        self.trees[made] = {**self.trees[str(sent["base_tree"])], **added}
+        return Answer(201, {"sha": made})
 
     def _create_commit(self, asked: Asked) -> Answer:
         sent = _sent(asked)
-        tree, parents = str(sent["tree"]), sent["parents"]
+        parents, message = sent["parents"], str(sent["message"])
         assert isinstance(parents, list)
-        assert tree in self.trees
         assert self.commits.keys() >= set(parents)
-        commit = Commit(tree=tree, parents=tuple(parents), message=str(sent["message"]))
-        made = _sha("commit", commit, len(self.commits))
-        self.commits[made] = commit
-        return Answer(201, {"sha": made, "tree": {"sha": commit.tree}, "message": commit.message})
+        files = self.trees[str(sent["tree"])]
+        made = self._commit(Commit(files=files, parents=tuple(parents), message=message))
+        return Answer(201, {"sha": made, "message": message})
 
     def _create_ref(self, asked: Asked) -> Answer:
         sent = _sent(asked)
@@ -708,23 +695,15 @@ class GitHub(AbstractContextManager["GitHub"]):
             return True
         return any(self._descends(parent, ancestor) for parent in self.commits[sha].parents)
 
-    def _serve_file(
-        self, verb: str, target: str, headers: Mapping[str, str], body: bytes
-    ) -> Answer:
-        parts = urlsplit(target)
-        asked = Asked(
-            verb=verb, path=parts.path, query=_query(parts.query), headers=headers, body=body
-        )
+    def _serve_file(self, verb: str, path: str, headers: Mapping[str, str]) -> Answer:
+        """Answer as the server of the artifacts' files does."""
+        asked = Asked(verb=verb, path=path, query={}, headers=headers, body=None)
         if (fault := self._noted(asked, self.fetched)) is not None:
             return fault.answer
         if "authorization" in headers:
             return Answer(400, b"<Error><Code>InvalidAuthenticationInfo</Code></Error>")
-        content = self.files.get(int(Path(parts.path).stem))
-        return (
-            Answer(404, b"<Error/>")
-            if content is None
-            else Answer(200, content, {"Content-Type": "application/zip"})
-        )
+        content = self.files[int(Path(path).stem)]
+        return Answer(200, content, {"Content-Type": "application/zip"})
 
 
 def _query(text: str) -> Mapping[str, str]:

@@ -10,19 +10,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pynvml
 import pytest
 from support.fake_nvml import FakeGpu, FakeNvml
+from support.timelines import Op, Range, build
 
 from perfgate import doctor
 from perfgate.doctor import CheckResult, Examined
-from perfgate.model.arrays import RangeNames
-from perfgate.model.errors import CaptureUnreadable, ConfigInvalid
+from perfgate.model.errors import ConfigInvalid
 from perfgate.model.machine import Gpu
-from perfgate.model.note import Note, note
+from perfgate.model.note import note
 from perfgate.model.settings import Settings
-from perfgate.model.timeline import Calls, Copies, Kernels, Memsets, Ranges, Timeline
+from perfgate.model.timeline import Timeline
 from perfgate.profilers.nsys.tool import NsysTool, NsysVersion
 from perfgate.profilers.seam import Captured, ProfileOutcome, ProfileSpec
 
@@ -68,80 +67,13 @@ def test_a_busy_gpu_is_found(utilisation: int, idle: bool) -> None:
     assert doctor.check_idle([GPU], library=library, patience_s=0).ok is idle
 
 
-def test_a_missing_nsys_is_an_error(tmp_path: Path) -> None:
-    found, tool = doctor.check_nsys(str(tmp_path / "nsys"), {"PATH": ""})
-    assert (found.check, found.ok, tool) == ("nsys", False, None)
-
-
 # The trial: nsys is played, the capture drawn by hand.
 
 
-def ints(*values: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    return np.array(values, dtype=np.int64)
-
-
-def small(*values: int) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-    return np.array(values, dtype=np.int32)
-
-
 def timeline(*ranges: str, copies: int = 0) -> Timeline:
-    none = Memsets(
-        start=ints(),
-        end=ints(),
-        device=small(),
-        process=small(),
-        stream=small(),
-        correlation=ints(),
-        bytes=ints(),
-    )
-    many, flags = len(ranges), np.ones(len(ranges), dtype=np.bool_)
-    kinds = np.ones(copies, dtype=np.int8)
-    return Timeline(
-        source="trial.sqlite",
-        processes=(7,),
-        kernels=Kernels(
-            start=ints(),
-            end=ints(),
-            device=small(),
-            process=small(),
-            stream=small(),
-            correlation=ints(),
-            name=small(),
-            graph_node=ints(),
-        ),
-        copies=Copies(
-            start=ints(*[5] * copies),
-            end=ints(*[6] * copies),
-            device=small(*[0] * copies),
-            process=small(*[0] * copies),
-            stream=small(*[7] * copies),
-            correlation=ints(*[1] * copies),
-            bytes=ints(*[4096] * copies),
-            kind=kinds,
-            source=kinds,
-            target=kinds,
-            count=ints(*[1] * copies),
-        ),
-        memsets=none,
-        graphs=none,
-        calls=Calls(
-            start=ints(),
-            end=ints(),
-            process=small(),
-            thread=ints(),
-            correlation=ints(),
-            name=small(),
-        ),
-        ranges=Ranges(
-            start=ints(*[1] * many),
-            end=ints(*[2] * many),
-            process=small(*[0] * many),
-            thread=ints(*[7] * many),
-            name=RangeNames.of(ranges),
-            push_pop=flags,
-            closed=flags,
-        ),
-        names={},
+    return build(
+        ranges=[Range(start=1, end=2, name=name) for name in ranges],
+        copies=[Op(start=5, end=6, bytes=4096)] * copies,
     )
 
 
@@ -230,25 +162,6 @@ def test_an_interrupted_trial_leaves_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         doctor.check_trial(TOOL, place(tmp_path), gpu_expected=False, capture=interrupted)
     assert not any(tmp_path.iterdir())
-
-
-@pytest.mark.behaviour
-@pytest.mark.parametrize("problem", [note("nsys-disk-full"), None])
-def test_of_a_trial_that_failed_only_logs_stay(tmp_path: Path, problem: Note | None) -> None:
-    def capture(_: NsysTool, spec: ProfileSpec) -> ProfileOutcome:
-        (spec.folder / "tmp").mkdir(parents=True)
-        for name in ("trial.nsys-rep", "trial.sqlite", "tmp/trial.qdstrm", "nsys.log"):
-            (spec.folder / name).write_text("the environment")
-        return replace(GOOD, captures=() if problem else GOOD.captures, problem=problem)
-
-    def refuse(path: Path) -> Timeline:
-        raise CaptureUnreadable("quoted", text=f"{path.name}: it is no SQLite file")
-
-    (found,) = doctor.check_trial(
-        TOOL, place(tmp_path), gpu_expected=False, capture=capture, read=refuse
-    )
-    assert found.ok is False
-    assert [file.name for file in tmp_path.rglob("*") if file.is_file()] == ["nsys.log"]
 
 
 # torch: a stand-in module on PYTHONPATH says what the real one would.

@@ -32,9 +32,8 @@ def admit() -> None:
     script, and this perfgate, where the jobs' user cannot write.
     """
     from perfgate.github import approval
-    from perfgate.github.context import Context
 
-    _print(approval.admit(Context.from_env(os.environ)))
+    _print(approval.admit(os.environ))
 
 
 @click.command()
@@ -46,10 +45,8 @@ def approval() -> None:
     """
     from perfgate.github.api import connect
     from perfgate.github.approval import approve
-    from perfgate.github.context import Context
 
-    context = Context.from_env(os.environ)
-    sha = approve(connect(context), context)
+    sha = approve(connect(os.environ), os.environ)
     _print(note("label-approves", label=APPROVAL, commit=sha))
 
 
@@ -72,12 +69,10 @@ def comment(artifact: str, author: str) -> None:
     """
     from perfgate.github.api import connect
     from perfgate.github.comment import comment as comment_on
-    from perfgate.github.context import Context
 
-    context = Context.from_env(os.environ)
     settings = load_settings(find_root(Path.cwd()), {})
     done = comment_on(
-        connect(context), context, settings=settings, artifact=artifact, author=author
+        connect(os.environ), os.environ, settings=settings, artifact=artifact, author=author
     )
     for one in done or (note("nothing-to-comment-on"),):
         _print(one)

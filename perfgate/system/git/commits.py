@@ -172,17 +172,6 @@ def _fetch(root: Path, env: Env, what: str, *, if_shallow: str, limit_s: float) 
 # Branches
 
 
-_NO_BRANCH: Final = re.compile(
-    r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|^[/.-]|[/.]\Z|\.lock(?:/|\Z)"
-)
-"""What git accepts in no name of a branch (git-check-ref-format)."""
-
-
-def is_branch(name: str) -> bool:
-    """Whether a branch may have a name."""
-    return 0 < len(name) <= 255 and name != "@" and _NO_BRANCH.search(name) is None
-
-
 def merge_base(root: Path, one: str, other: str, *, env: Env = None) -> str:
     """Return the SHA of the commit from which two revisions went apart.
 

@@ -6,17 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 from github.Repository import Repository
-from support.promotion import HASTY
 from support.rest import GitHub
 
 from perfgate.github import api
-from perfgate.github.context import Context
 
 
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[GitHub]:
     """A GitHub with one repository, octo/loops, that is asked without the pauses that it wants."""
-    monkeypatch.setattr(api, "PATIENCE", HASTY)
+    monkeypatch.setattr(api, "RETRY", api.RETRY.new(backoff_factor=0, max_rate_limit_wait=2))
+    monkeypatch.setattr(api, "BETWEEN_WRITES_S", 0)
     with GitHub() as hub:
         yield hub
 
@@ -24,4 +23,4 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[GitHub]:
 @pytest.fixture
 def repository(hub: GitHub) -> Repository:
     """That repository, as a job of it sees it."""
-    return api.connect(Context.from_env(hub.env()))
+    return api.connect(hub.env())

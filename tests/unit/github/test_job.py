@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from pathlib import Path, PurePath
+from pathlib import Path
 
 import pytest
 from support.actions import read_outputs
 
 from perfgate.github import job, leftovers
-from perfgate.github.context import base_branch
-from perfgate.github.inputs import Inputs
-from perfgate.github.job import Job, is_scrubbed
+from perfgate.github.job import Job, inputs_of, options_of
 from perfgate.model.errors import ConfigInvalid, RepositoryUnreadable, StoreFailed
-from perfgate.model.note import Note, Severity, noted
+from perfgate.model.note import Severity
 from perfgate.model.order import RUN_COOKIE
 from perfgate.system import git
 
@@ -37,8 +34,8 @@ def test_every_input_becomes_its_own_option() -> None:
         "TIME_BUDGET": "600",
         "WORKLOADS": "workloads/a.py::mlp[4-64]\n\n  workloads/b c.yaml  \n",
     }
-    inputs = Inputs.from_env({f"PERFGATE_INPUT_{name}": text for name, text in given.items()})
-    assert set(inputs.options) == {
+    env = {f"PERFGATE_INPUT_{name}": text for name, text in given.items()}
+    assert set(options_of(inputs_of(env))) == {
         "--perfgate-runs=5",
         "--perfgate-max-runs=9",
         "--perfgate-time-budget=600",
@@ -53,26 +50,12 @@ def test_every_input_becomes_its_own_option() -> None:
         "workloads/a.py::mlp[4-64]",
         "workloads/b c.yaml",
     }
-    assert Inputs.from_env({}).options == ("--perfgate-label=perfgate",)
+    assert options_of(inputs_of({})) == ["--perfgate-label=perfgate"]
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "expected"),
-    [
-        ("WORKLOADS", "--perfgate-new=allow", "expects-node"),
-        ("CAPTURES", "yes", "expects-boolean"),
-        ("NAME", "a/b", "expects-name"),
-        ("MACHINE", "NVIDIA H200", "expects-machine"),
-        ("SHARD", "1 of 2", "expects-shard"),
-        ("BASELINE_BRANCH", "-x", "expects-branch"),
-    ],
-)
-def test_an_input_that_is_none_is_refused(name: str, value: str, expected: str) -> None:
-    with pytest.raises(ConfigInvalid) as refused:
-        Inputs.from_env({f"PERFGATE_INPUT_{name}": value})
-    said = noted(refused.value).fields["expected"]
-    assert isinstance(said, Note)
-    assert said.code == expected
+def test_a_workload_is_no_option() -> None:
+    with pytest.raises(ConfigInvalid):
+        options_of({"name": "x", "workloads": "a.py\n --perfgate-new=allow"})
 
 
 def test_a_gate_is_marked_and_keeps_its_environment() -> None:
@@ -82,73 +65,6 @@ def test_a_gate_is_marked_and_keeps_its_environment() -> None:
     assert made.environment == kept | {"COLUMNS": "120", RUN_COOKIE: "github-7--gate-the-r--1-a"}
     inside = a_job(Path("/project"), **made.environment, **gone)
     assert inside.environment[RUN_COOKIE] == f"{made.mark}:{made.mark}"
-
-
-@pytest.mark.parametrize(
-    ("file", "may_leave"),
-    [
-        ("run-1/capture-0.sqlite", True),
-        ("run-1/capture-0-reports/nvtx_sum.csv", True),
-        ("reference-1/capture-12.sqlite", True),
-        ("run-1/capture-0.nsys-rep", False),
-        ("run-1/nsys/capture-0.sqlite", False),
-        ("run-1/nsys/capture-0-reports/nvtx_sum.csv", False),
-        ("run-1/workload.log", False),
-        ("run-1/order.json", False),
-        ("run-1/data.sqlite", False),
-        ("run-1/notes.csv", False),
-        ("result.json", False),
-    ],
-)
-def test_only_scrubbed_exports_and_summaries_may_leave_the_machine(
-    file: str, may_leave: bool
-) -> None:
-    assert is_scrubbed(PurePath(file)) is may_leave
-
-
-@pytest.mark.parametrize("value", ["", "open", "two\nlines", "a=b<<c", "x\nother<<EOF\nshut\nEOF"])
-def test_an_output_is_read_as_it_was_written(tmp_path: Path, value: str) -> None:
-    made = a_job(tmp_path, GITHUB_OUTPUT=str(tmp_path / "output"))
-    made.output(outcome=value, next="whole")
-    assert read_outputs(tmp_path / "output") == {"outcome": value, "next": "whole"}
-
-
-@pytest.mark.parametrize("which", [".perfgate", ".perfgate/github"])
-def test_a_link_in_place_of_the_folder_is_not_followed(tmp_path: Path, which: str) -> None:
-    root, elsewhere = tmp_path / "project", tmp_path / "elsewhere"
-    (elsewhere / "github").mkdir(parents=True)
-    (elsewhere / "github" / "precious").touch()
-    (root / which).parent.mkdir(parents=True)
-    (root / which).symlink_to(elsewhere if which == ".perfgate" else elsewhere / "github")
-    lines: list[str] = []
-    output = tmp_path / "output"
-    with pytest.raises(StoreFailed):
-        job.run(a_job(root, GITHUB_OUTPUT=str(output)), lines.append)
-    assert [line.startswith("::error title=perfgate::") for line in lines] == [True]
-    assert read_outputs(output) == {"outcome": "none"}
-    assert (elsewhere / "github" / "precious").exists()
-
-
-@pytest.mark.parametrize(
-    ("base", "event", "branch"),
-    [
-        ("release/1.0", {"repository": {"default_branch": "trunk"}}, "release/1.0"),
-        ("", {"repository": {"default_branch": "trunk"}}, "trunk"),
-        ("", {"repository": {"default_branch": "--upload-pack=touch x"}}, None),
-        ("", {"repository": {"default_branch": ["trunk"]}}, None),
-        *((name, {}, None) for name in ("a..b", "a@{1}", "a.lock", "main:refs/heads/main")),
-        ("", {"repository": "octo/loops"}, None),
-        ("", {}, None),
-    ],
-)
-def test_the_branch_of_the_baselines_is_the_base_or_the_default_one(
-    tmp_path: Path, base: str, event: dict[str, object], branch: str | None
-) -> None:
-    file = tmp_path / "event.json"
-    file.write_text(json.dumps(event), encoding="utf-8")
-    env = {"GITHUB_BASE_REF": base, "GITHUB_EVENT_PATH": str(file)}
-    assert base_branch(env) == (branch, None)
-    assert base_branch({}) == (None, None)
 
 
 # What a runner is left with
@@ -176,6 +92,27 @@ def test_processes_that_cannot_be_ended_are_an_error(
     assert cleaned(tmp_path) == [("gate-processes-left", Severity.INVALID)]
 
 
+def test_an_output_is_read_as_it_was_written(tmp_path: Path) -> None:
+    made = a_job(tmp_path, GITHUB_OUTPUT=str(tmp_path / "output"))
+    made.output(outcome="none")
+    made.output(outcome="x\nother<<EOF\nshut\nEOF", next="")
+    outputs = {"outcome": "x\nother<<EOF\nshut\nEOF", "next": ""}
+    assert read_outputs(tmp_path / "output") == outputs
+
+
+def test_a_link_in_place_of_the_folder_is_not_followed(tmp_path: Path) -> None:
+    root, elsewhere = tmp_path / "project", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "precious").touch()
+    (root / ".perfgate").mkdir(parents=True)
+    (root / ".perfgate" / "github").symlink_to(elsewhere)
+    lines: list[str] = []
+    with pytest.raises(StoreFailed):
+        job.run(a_job(root), lines.append)
+    assert [line.startswith("::error title=perfgate::") for line in lines] == [True]
+    assert (elsewhere / "precious").exists()
+
+
 @pytest.mark.usefixtures("at_rest")
 def test_results_go_and_what_later_steps_read_stays(tmp_path: Path) -> None:
     for name in ("results/h200/mlp", "github", "locks"):
@@ -186,21 +123,11 @@ def test_results_go_and_what_later_steps_read_stays(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / ".perfgate").iterdir()] == ["locks"]
 
 
-@pytest.mark.usefixtures("at_rest")
-def test_nothing_behind_a_link_is_removed(tmp_path: Path) -> None:
-    (tmp_path / "elsewhere" / "precious").mkdir(parents=True)
-    (tmp_path / ".perfgate").mkdir()
-    (tmp_path / ".perfgate" / "results").symlink_to(tmp_path / "elsewhere")
-    assert cleaned(tmp_path) == [("folder-not-removed", Severity.WARN)]
-    assert (tmp_path / "elsewhere" / "precious").exists()
-
-
 def test_a_workspace_that_is_not_clean_or_not_known_is_a_warning(
     tmp_path: Path, at_rest: pytest.MonkeyPatch
 ) -> None:
     at_rest.setattr(git, "changes", lambda _root, **_env: ("a.py", "b.py"))
-    assert cleaned(tmp_path, before=True) == [("workspace-changed-before", Severity.WARN)]
-    assert cleaned(tmp_path) == [("workspace-changed-after", Severity.WARN)]
+    assert cleaned(tmp_path) == [("workspace-changed", Severity.WARN)]
 
     def refuse(_root: Path, **_env: object) -> tuple[str, ...]:
         raise RepositoryUnreadable("quoted", text="no repository")
