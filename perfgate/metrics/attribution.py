@@ -156,21 +156,48 @@ def _innermost(starts: Ints, ends: Ints, labels: SmallInts) -> tuple[Ints, Small
     """Times at which the innermost open range may change, in order, and its label before the first
     and from each on (0: none).
 
-    The ranges come outer before inner, and may cross one another, as those of two domains. Where
-    one ends that is innermost, the next is the last begun before it that ends later.
+    The ranges come outer before inner. Where one ends that is innermost, the next is the last begun
+    before it that ends later.
     """
     some = ends > starts
     # The first one is around all others, and lasts for ever.
-    labels = np.append(np.int32(0), labels[some])
-    end_of = [2 * FOREVER, *ends[some].tolist(), FOREVER]
-    changes: dict[int, int] = {}
+    starts, labels = np.append(-FOREVER, starts[some]), np.append(np.int32(0), labels[some])
+    ends, size = np.append(2 * FOREVER, ends[some]), len(starts)
+    # Where ranges nest, around each is the last one before it that is one level less deep; which
+    # ends later, or is itself within one that does.
+    depth = np.arange(size) - np.searchsorted(np.sort(ends), starts, side="right")
+    order = np.argsort(depth, kind="stable")
+    place = depth[order] * size + order
+    around = np.empty(size, np.int64)
+    around[order] = order[np.maximum(np.searchsorted(place, place - size) - 1, 0)]
+    left = np.arange(1, size)
+    while len(left := left[ends[around[left]] == ends[left]]):
+        around[left] = around[around[left]]
+    if (ends[1:] > ends[around[1:]]).any():
+        times, inner = _innermost_of_crossing(starts, ends)
+    else:
+        times = np.concatenate((ends[1:], starts[1:]))
+        order = np.argsort(times, kind="stable")
+        times, inner = times[order], np.append(around[1:], np.arange(1, size))[order]
+    # Of several changes at once the last shows.
+    shows = np.append(times[1:] != times[:-1], True)[: len(times)]
+    return times[shows], labels[np.append(0, inner[shows])]
+
+
+def _innermost_of_crossing(starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
+    """Times at which the innermost range changes, in order, and which it is then, where ranges of
+    several domains do not nest; one by one."""
+    times: list[int] = []
+    inner: list[int] = []
     opened = [0]
-    for row, start in enumerate([*starts[some].tolist(), FOREVER], 1):
+    end_of = [*ends.tolist(), FOREVER]
+    for row, start in enumerate([*starts[1:].tolist(), FOREVER], 1):
         while (ended := end_of[opened[-1]]) <= start:
             while end_of[opened[-1]] <= ended:
                 opened.pop()
-            changes[ended] = opened[-1]
-        changes[start] = row
+            times.append(ended)
+            inner.append(opened[-1])
+        times.append(start)
+        inner.append(row)
         opened.append(row)
-    del changes[FOREVER]
-    return np.array([*changes], np.int64), labels[[0, *changes.values()]]
+    return np.array(times[:-1], np.int64), np.array(inner[:-1], np.int64)

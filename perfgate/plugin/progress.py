@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TextIO
@@ -45,11 +46,13 @@ class Progress:
         self._suspend = suspend
         self._shown = ""
         """The workload, as its lines begin."""
+        self._ends = 0.0
+        """When the workload's runs come to their end, as planned."""
 
     @contextmanager
     def of(self, workload: str) -> Iterator[None]:
         """Tell of one workload's runs inside the block."""
-        self._shown = f"  {escape.one_line(workload)}"
+        self._shown, self._ends = f"  {escape.one_line(workload)}", 0.0
         self.say("")
         yield
 
@@ -57,8 +60,10 @@ class Progress:
     def run(self, title: str) -> Iterator[None]:
         """Show that a run goes on."""
         with self._suspend():
-            what = Text(f"{self._shown} {title} under nsys ...")
-            with self._console.status(what) if self._live else nullcontext():
+            if not self._live:
+                yield
+                return
+            with self._console.status(_Underway(f"{self._shown} {title} under nsys", self._ends)):
                 yield
 
     def done(self, title: str, run: Run) -> None:
@@ -80,6 +85,9 @@ class Progress:
     def plan(self, stages: Sequence[Note]) -> None:
         """Show what is to be spent, wrapped at the width."""
         for stage in stages:
+            planned_s = stage.fields.get("seconds")
+            if stage.code == "plan-time" and isinstance(planned_s, float):
+                self._ends = time.monotonic() + planned_s
             lines = textwrap.wrap(
                 f"{self._shown}: {escape.line(say.in_one_line(stage))}",
                 max(self._console.width, NARROWEST),
@@ -89,3 +97,15 @@ class Progress:
             )
             for line in lines:
                 self.say(line)
+
+
+class _Underway:
+    """What goes on, with the time that is left of what was planned, anew each time it is drawn."""
+
+    def __init__(self, text: str, ends: float) -> None:
+        self._text, self._ends = text, ends
+
+    def __rich__(self) -> Text:
+        left_s = self._ends - time.monotonic()
+        left = f", about {numbers.seconds(round(left_s))} left" if left_s >= 1 else ""
+        return Text(f"{self._text}{left} ...")
