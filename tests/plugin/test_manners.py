@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 from contextlib import ExitStack
+from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 from xml.etree import ElementTree
@@ -26,6 +27,7 @@ from perfgate.model.metric import Metric
 from perfgate.model.note import Severity, note, quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.pagedata import page_data_text, read_page_data
+from perfgate.plugin.progress import Progress
 from perfgate.render.html import page_html
 
 MORE_COPIES = records.run({Metric.H2D_COPIES: 3})
@@ -405,6 +407,17 @@ def test_a_terminal_shows_a_live_line_and_keeps_one_line_a_run(project: Project)
     assert re.search(
         r"^\r?  loop run 1 of 1: step_ms \d+\.\d+ \(\d+\.\d s\)\r?$", plain, re.MULTILINE
     )
+
+
+def test_the_live_line_says_how_much_of_the_plan_is_left() -> None:
+    out = StringIO()
+    progress = Progress(out, live=True, width=100)
+    with progress.of("loop"):
+        progress.plan([note("plan-time", seconds=30.5, at_most=None)])
+        with progress.run("run 1 of 3"):
+            pass
+        shown = out.getvalue()
+    assert "loop run 1 of 3 under nsys, about 30 s left ..." in shown
 
 
 SLOW_AT_FIRST = """\
