@@ -288,7 +288,7 @@ def test_a_kernel_of_torch_compile_is_found_whatever_its_number(
     ] * 2
     lines = table(seen.out)
     assert "triton_poi_fused_add  +1.000 ms a step, each +12.5 %" in lines
-    assert "  duration, us        1.000        3.000  +200 %" in lines
+    assert "  duration, us        1.000        3.000" in lines
 
 
 def test_without_a_capture_no_kernel_can_be_named_to_ncu(bed: Bed) -> None:

@@ -24,7 +24,6 @@ MAY_START_PROCESSES = {
     "system/git/test_commits.py": "asks git",
     "system/git/test_files.py": "asks git",
     "system/git/test_recorded.py": "asks git, also of remotes that hang",
-    "system/git/test_worktrees.py": "asks git",
     "machine/test_neighbours.py": "neighbours are processes",
     "machine/test_ranks.py": "ranks are known by the environments of processes",
     "views/ncu/test_tool.py": "asks a stand-in for ncu its version",
