@@ -66,8 +66,8 @@ _CODE: Final[Rows] = {
     ),
     "compiled-code-lacking": (
         (
-            "{workload} at commit {commit}: the project loaded compiled code that no commit holds "
-            "and the checkout does not have ({files:file|files}: {paths:list})"
+            "{workload} at commit {commit}: the project loaded compiled code that the checkout "
+            "does not have ({files:file|files}: {paths:list})"
         ),
         "Without it that commit's code may have taken another way",
         (

@@ -231,8 +231,7 @@ _NEXT_TO_VERDICT: Final[Rows] = {
     ),
     "parameters-unread": (
         "not compared with the baseline is what parameters {parameters:list} hold, but for "
-        "type and id "
-        "(plain values and dataclasses are)"
+        "type and id (plain values are)"
     ),
     "too-few-runs-to-bless": (
         "A baseline needs {runs:run|runs}: gate with --perfgate-runs={runs}; gates of the same "
