@@ -13,6 +13,7 @@ from perfgate.model.note import Note, note
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import OTHER_RANGES, OUTSIDE_RANGES, UNNAMED
 from perfgate.model.verdict import Blessed, Drift, MetricVerdict, Verdict
+from perfgate.words.escape import one_line
 from perfgate.words.numbers import value
 
 NO_RANGE: Final = frozenset({"", OUTSIDE_RANGES, OTHER_RANGES, UNNAMED})
@@ -112,7 +113,7 @@ def _under(row: MetricVerdict, verdict: Verdict) -> Note | None:
     moved = row.growth
     if largest is None or largest.name in NO_RANGE or 2 * largest.change * moved < moved * moved:
         return None
-    name = " ".join(largest.name.split())[:_LONGEST_NAME]
+    name = one_line(" ".join(largest.name.split()), longest=_LONGEST_NAME)
     if largest.metric in (row.metric, *PERIODS):
         return note("under-range", range=name)
     code = "less-under-range" if largest.change < 0 else "more-under-range"

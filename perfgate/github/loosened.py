@@ -20,6 +20,7 @@ from perfgate.model.loosening import Difference, Direction
 from perfgate.model.metric import METRICS, Kind, Metric, budget_of
 from perfgate.model.settings import Settings
 from perfgate.model.workload import Declared
+from perfgate.words.escape import one_line
 
 LONGEST: Final = 200
 """Characters of a value that are shown."""
@@ -127,7 +128,9 @@ def _compared(
 
 def _difference(what: str, old: object, new: object, *, loosens: bool) -> Difference:
     direction = Direction.LOOSENS if loosens else Direction.TIGHTENS
-    return Difference(what=what[:LONGEST], old=_text(old), new=_text(new), direction=direction)
+    return Difference(
+        what=one_line(what, longest=LONGEST), old=_text(old), new=_text(new), direction=direction
+    )
 
 
 def _text(value: Any) -> str | None:  # noqa: ANN401 - JSON

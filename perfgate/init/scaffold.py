@@ -126,7 +126,8 @@ def with_table(text: str) -> str:
     Raises:
         ConfigInvalid: the table cannot be appended, since `tool` is written inline or is no table.
     """
-    if "perfgate" in tomllib.loads(text).get("tool", {}):
+    tool = tomllib.loads(text).get("tool")
+    if isinstance(tool, dict) and "perfgate" in tool:
         return text
     gap = "" if not text.strip() else "\n" if text.endswith("\n") else "\n\n"
     made = text + gap + TABLE

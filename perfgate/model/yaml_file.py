@@ -34,7 +34,7 @@ class _Loader(yaml.BaseLoader):
     ) -> dict[Hashable, object]:
         """Build a mapping that has each of its keys once."""
         known: set[object] = set()
-        for key, _ in node.value:
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
             if key.value in known:
                 problem = say.fact(note("yaml-key-twice", key=key.value))
                 raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
 from support.judging import MOMENT
 from syrupy.assertion import SnapshotAssertion
 
@@ -12,6 +13,7 @@ from perfgate.model.diagnosis import Attribution, Axis, Part
 from perfgate.model.metric import METRICS, Basis, Kind, Metric
 from perfgate.model.note import Note, quoted
 from perfgate.model.outcome import Outcome
+from perfgate.model.secrets import Cleaner
 from perfgate.model.verdict import ABRun, Blessed, Drift, MetricVerdict, Verdict
 from perfgate.words import say
 
@@ -144,3 +146,17 @@ def test_what_small_losses_added_up_to_is_said_with_the_path() -> None:
     assert isinstance(points, tuple)
     codes = [one.code for one in points if isinstance(one, Note)]
     assert codes == ["blessed-at", "blessed-at-commit"]
+
+
+@pytest.mark.parametrize("words", [2, 3])
+def test_a_secret_in_a_long_name_of_a_range_is_cut_so_that_it_is_found(words: int) -> None:
+    secret = "zq8Kx3Wm5Tn2Rb7Yc4Vd9Lf6Hs"
+    name = f"{'load a batch ' * words}{secret}{' and more of it' * 4}"
+    text = said(
+        Outcome.REGRESSED,
+        row(M.STEP_MS, Outcome.REGRESSED, 10.0, 11.0),
+        attributions=[made(M.STEP_MS, part(name, 1.0, M.STEP_MS))],
+    )
+    assert "..." in text
+    cleaned = Cleaner({"API_TOKEN": secret}).clean(text)
+    assert not any(secret[place : place + 8] in cleaned for place in range(len(secret) - 8))

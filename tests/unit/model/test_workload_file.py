@@ -116,6 +116,7 @@ def refusal(folder: Path, text: str | bytes) -> ConfigInvalid:
         (f"{LEAST}env:\n\tA: 1\n", "workload-file-unreadable"),
         ('command: [python]\nstep: "Batch \\d+"\nsteps: 30\n', "workload-file-unreadable"),
         (f"{LEAST}steps: 40\n", "workload-file-unreadable"),
+        (f"{LEAST}? [a, b]\n: 1\n", "workload-file-unreadable"),
         (f"{LEAST}env: *common\n", "workload-file-unreadable"),
         (f"{LEAST}---\n{LEAST}", "workload-file-unreadable"),
         (LEAST.encode() + b"cwd: caf\xe9\n", "workload-file-unreadable"),
