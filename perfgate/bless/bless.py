@@ -196,9 +196,12 @@ def worth_knowing(
 
 def is_alike(baseline: Baseline, result: Result) -> bool:
     """Whether a result is measured against a baseline: not where machine, nsys, parameters or what
-    is a step are others."""
+    is a step are others.
+
+    A baseline that could not be read when it was gated says nothing of that.
+    """
     return not (
-        result.verdict.outcome is Outcome.INCOMPARABLE
+        result.verdict.why.code == "runs-differ"
         or baseline.machine.differences_that_forbid_comparison(result.machine)
         or baseline.step_value != result.step_value
         or baseline.digest != baseline.as_noted(result.workload).digest()

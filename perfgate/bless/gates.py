@@ -132,7 +132,8 @@ def _read(file: Path, of: type[_Read], *, option: str) -> _Read:
             content = source.read(LARGEST_DOCUMENT + 1)
         if len(content) > LARGEST_DOCUMENT:
             raise unreadable("merge-too-large", largest=f"{LARGEST_DOCUMENT / 1e6:.0f} MB")
-        return of.model_validate(parsed(content))
+        parsed(content)  # no key twice; and of depth what can be written again:
+        return of.model_validate_json(content)
     except OSError as refused:
         why = refused.strerror or str(refused)
         raise unreadable("merge-not-readable", why=why) from refused

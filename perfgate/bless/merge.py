@@ -210,7 +210,8 @@ def _of_gate(one: Found, *, among: int = 1) -> Iterator[Note]:
     if unlike:
         yield note("merge-outcome-unlike", _SHUT, gate=gate, file=file, workloads=unlike)
     if not document.opens_gate:
-        if not document.shut_by:
+        # Nothing that it says, or that its workloads came to, shuts it.
+        if len(opening) == len(document.workloads) and not state_of(document).others:
             yield note("merge-contradicts-itself", _SHUT, gate=gate, file=file)
     elif document.exit_status != 0 or not document.workloads or _is_loosened(document):
         yield note("merge-contradicts-itself", _SHUT, gate=gate, file=file)

@@ -32,6 +32,7 @@ from perfgate.model.baseline import (
 )
 from perfgate.model.errors import BlessRefused
 from perfgate.model.metric import Metric
+from perfgate.model.note import Note, note
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import RangeSample, Run
 from perfgate.model.settings import ABForm, Policy, Settings
@@ -331,6 +332,17 @@ def test_unlike_baseline_is_replaced_without_a_loss_and_lends_nothing(old: Basel
     new = bless(records.result(Outcome.INCOMPARABLE), old=old)
     assert new.anchor == Anchor(step_ms=12.34, at=LATER, commit=records.COMMIT)
     assert new.calibration == {}
+
+
+def test_a_baseline_that_the_gate_could_not_read_is_held_against_what_is_blessed() -> None:
+    result, old = records.result(Outcome.INCOMPARABLE), records.baseline(slower(6.0))
+
+    def ended_by(why: Note) -> Result:
+        return result.model_copy(update={"verdict": result.verdict.model_copy(update={"why": why})})
+
+    assert refusal(ended_by(note("baseline-conflict")), old=old).code == "bless-loss"
+    # What takes other steps has no loss to refuse.
+    assert bless(ended_by(note("runs-differ")), old=old).anchor == OWN
 
 
 @pytest.mark.parametrize(

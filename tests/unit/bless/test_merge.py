@@ -107,6 +107,12 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
         ("merge-contradicts-itself",),
     ),
     (
+        "a gate that says it is shut by a workload that passed",
+        [OPEN.model_copy(update={"opens_gate": False, "shut_by": ("mlp: PASSED",)})],
+        None,
+        ("merge-contradicts-itself",),
+    ),
+    (
         "a gate that says it is open, and pytest failed",
         [OPEN.model_copy(update={"exit_status": 2})],
         None,
@@ -456,6 +462,17 @@ def test_a_key_that_stands_twice_is_refused(tmp_path: Path) -> None:
     assert codes_of(unread) == [
         ("merge-document-unreadable", "merge-other-format", "json-key-twice")
     ]
+
+
+def test_what_is_nested_too_deeply_to_be_written_again_is_refused(tmp_path: Path) -> None:
+    folder = gates.put(tmp_path / "a", OPEN)
+    text = (folder / "perfgate.json").read_text("utf-8")
+    nested = '{"code": "quoted", "causes": [' * 120 + "]}" * 120
+    text = text.replace('"notes": []', f'"notes": [{nested}]', 1)
+    (folder / "perfgate.json").write_text(text, encoding="utf-8")
+    listed, unread = find_gates([folder])
+    assert listed == ()
+    assert codes_of(unread) == [("merge-document-unreadable", "merge-other-format")]
 
 
 @pytest.mark.parametrize(
