@@ -71,8 +71,8 @@ def breakdown_of(runs: Sequence[Run]) -> Breakdown:
     """The median over the runs of each row of the leading process, as metrics are medians over
     runs.
 
-    What a run lacks counts as none there. It is the same process of all runs, if they have as many,
-    and else each run's own.
+    What a run lacks counts as none there; a metric that it did not measure is left out. It is the
+    same process of all runs, if they have as many, and else each run's own.
     """
     numbers = {len(run.processes) for run in runs}
     if len(numbers) == 1 and min(numbers) > 1:
@@ -88,6 +88,7 @@ def _of_process(chosen: Sequence[ProcessSample], *, of_several: bool) -> RunBrea
     """The medians over runs of which these are a process each."""
     labels = {label(process) for process in chosen} if of_several else {""}
     gpus = {process.gpus for process in chosen}
+    unknown = {metric for process in chosen for metric in process.absent}
     return RunBreakdown(
         own={
             metric: median(process.values[metric] for process in chosen)
@@ -96,7 +97,12 @@ def _of_process(chosen: Sequence[ProcessSample], *, of_several: bool) -> RunBrea
         },
         of=labels.pop() if len(labels) == 1 else "one process",
         gpus=gpus.pop() if len(gpus) == 1 else 0,
-        ranges=_medians([process.ranges for process in chosen], "name"),
+        ranges=tuple(
+            row.model_copy(
+                update={"values": {m: ms for m, ms in row.values.items() if m not in unknown}}
+            )
+            for row in _medians([process.ranges for process in chosen], "name")
+        ),
         kernels=_medians([process.kernels for process in chosen], "name", "kind"),
         copies=_medians([process.copies for process in chosen], "direction", "host"),
         syncs=_medians([process.syncs for process in chosen], "call", "range"),

@@ -219,7 +219,7 @@ _PROGRAMS: Final[Rows] = {
         f"Correct {{source}}, or {_GET_ONE}",
     ),
     "program-unsupported": (
-        "{name} {path:quote} (from {source}): is version {found:quote}",
+        "{name} {path:quote} (from {source}): its --version says {found:quote}",
         "perfgate knows {oldest} and newer",
         f"Name another, or {_GET_ONE}",
     ),

@@ -16,6 +16,7 @@ from perfgate.explain.breakdown import (
 )
 from perfgate.explain.names import key
 from perfgate.model.metric import Metric
+from perfgate.model.note import note
 from perfgate.model.sample import (
     OTHER_KERNELS,
     OTHER_RANGES,
@@ -28,7 +29,7 @@ from perfgate.model.sample import (
     SyncSample,
 )
 
-GAP = Metric.GAP_MS
+GAP, SYNCS = Metric.GAP_MS, Metric.SYNCS
 LONG = "void at::native::fill<(int)4>(int)"
 
 
@@ -71,6 +72,15 @@ def test_it_is_the_mean_over_the_runs_and_what_a_run_lacks_is_none_there() -> No
         ),
         syncs=(SyncSample(call="cudaStreamSynchronize", range="a", count=0.5, cpu_ms=1.0),),
     )
+
+
+def test_what_a_run_did_not_measure_is_no_zero_of_its_ranges() -> None:
+    first = run(ranges=(under("a", {GAP: 1.0, SYNCS: 1.0}),))
+    blind = run(ranges=(under("a", {GAP: 3.0}),))
+    (process,) = blind.processes
+    why = {SYNCS: note("no-calls", pid=process.pid)}
+    blind = blind.model_copy(update={"processes": (process.model_copy(update={"absent": why}),)})
+    assert breakdown_of([first, blind, blind]).ranges == (under("a", {GAP: 3.0}),)
 
 
 def spent(step_ms: float, *, data: float) -> Run:

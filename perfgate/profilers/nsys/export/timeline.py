@@ -133,6 +133,8 @@ def _strings(export: Export, ids: Ints) -> dict[int, str]:
     """Some strings of an export. The rest may be large, and secret."""
     if not len(ids):
         return {}
+    if not export.has(STRINGS):
+        raise export.impossible(STRINGS, "id", "nothing")
     for column in ("id", "value"):
         export.require(STRINGS, column)
     wanted = ", ".join(map(str, ids.tolist()))

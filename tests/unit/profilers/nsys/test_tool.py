@@ -106,6 +106,13 @@ def test_one_that_is_of_no_use_is_an_error_if_there_is_no_other(
     assert (caught.value.code, caught.value.fields["source"]) == (code, source)
 
 
+def test_what_another_program_says_is_called_no_version(tmp_path: Path) -> None:
+    path = program(tmp_path / "nsys", "echo network simulator 3")
+    with pytest.raises(NsysUnsupported) as caught:
+        find_nsys(str(path), {}, places=NOWHERE)
+    assert ": its --version says network simulator 3. " in str(caught.value)
+
+
 @pytest.mark.parametrize("name", ["/no/such/nsys", f"/{'a' * 300}", "/", "no-such-nsys"])
 def test_a_named_nsys_that_is_not_there_is_an_error_whatever_is_on_path(
     tmp_path: Path, name: str

@@ -132,6 +132,13 @@ def test_a_kernel_whose_name_is_not_there(path: Path) -> None:
     assert (code, fields["table"], fields["value"]) == ("export-impossible", "StringIds", "no 123")
 
 
+def test_no_names_at_all(path: Path) -> None:
+    write_export(path, Kernel("k", 0, 1))
+    execute(path, "DROP TABLE StringIds")
+    code, fields = refusal(path)
+    assert (code, fields["table"], fields["value"]) == ("export-impossible", "StringIds", "nothing")
+
+
 def test_a_number_that_is_absent_where_there_must_be_one(path: Path) -> None:
     write_export(path, Memset(0, 1), Memset(2, 3))
     execute(path, f"ALTER TABLE {MEMSET} RENAME TO strict")
