@@ -23,6 +23,7 @@ def test_the_table_comes_behind_what_is_there(text: str) -> None:
     assert with_table(made) == made
 
 
-def test_a_table_that_cannot_be_appended_is_refused() -> None:
+@pytest.mark.parametrize("text", ["tool = {ruff = {}}\n", "tool = 3\n", 'tool = "perfgate"\n'])
+def test_a_table_that_cannot_be_appended_is_refused(text: str) -> None:
     with pytest.raises(ConfigInvalid):
-        with_table("tool = {ruff = {}}\n")
+        with_table(text)
