@@ -35,6 +35,8 @@ class _Loader(yaml.BaseLoader):
         """Build a mapping that has each of its keys once."""
         known: set[object] = set()
         for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                break  # refused below
             if key.value in known:
                 problem = say.fact(note("yaml-key-twice", key=key.value))
                 raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
