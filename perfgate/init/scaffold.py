@@ -8,6 +8,7 @@ import re
 import shlex
 import tomllib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
@@ -173,14 +174,14 @@ def _read(project: ProjectFacts, place: Path) -> str | None:
         the way there, or it cannot be read.
     """
     top = (project.top or project.root).resolve()
-    try:
+    there = next(one for one in (place, *place.parents) if os.path.lexists(one))
+    with suppress(OSError, RuntimeError):  # that of a link that leads to itself, before Python 3.13
         if place.resolve().is_relative_to(top):
-            return place.read_bytes().decode(errors="replace")
-    except FileNotFoundError:
-        return None
-    except OSError:
-        pass
-    raise ScaffoldRefused("place-not-written-to", path=str(place), top=str(top))
+            if there == place:
+                return place.read_bytes().decode(errors="replace")
+            if there.is_dir():
+                return None
+    raise ScaffoldRefused("place-not-written-to", path=str(there), top=str(top))
 
 
 def _template(name: str) -> str:

@@ -171,9 +171,10 @@ SHORTEST_NUMBER: Final = 12
 """Of one of digits alone: shorter ones are what is measured."""
 _NUMBER: Final = re.compile(r"[0-9.]+")
 _LIKE_WORD: Final = re.compile(r"[A-Za-z]+|[0-9][0-9.]*")
-_GOES_ON: Final = rf"(?=[{re.escape(_AROUND)}]*(?:[\[<]?\.\.\.|\u2026))"
-_WENT_BEFORE: Final = r"(?:(?<=\.\.\.)|(?<=\u2026))"
-"""Dots, where a text was cut."""
+_DOTS: Final = ("...", "\u2026")
+"""Where a text was cut."""
+_NEXT_TO: Final = 40
+"""Characters that may stand between that and the rest."""
 _PARTS: Final = re.compile(
     r"(?i:\b[\w-]*(?:password|pwd|secret|key|token|bearer|basic|sig))"
     r"['\"]?[=: ]\s*['\"]?([^;,&\s'\"]+)"
@@ -291,7 +292,8 @@ def _parts(name: str, value: str) -> Iterator[str]:
             for key, text in _leaves(held)
             if looks_secret(key, text) and not text.startswith("http")
         ]
-    within += [line for line in map(str.strip, value.splitlines()) if len(line) >= LONG_LINE]
+    lines = (line.strip() for one in (value, *within) for line in one.splitlines())
+    within += [line for line in lines if len(line) >= LONG_LINE]
     for part in (value, *(part for part in within if "-----" not in part)):
         if len(part) >= SHORTEST and not _SWITCH.fullmatch(part) and not _is_common(name, part):
             yield part
@@ -333,15 +335,29 @@ class _Form(NamedTuple):
 
     def within(self, held: str, places: Sequence[int]) -> Iterator[tuple[int, int, str]]:
         """Where a text holds it, or its beginning or end next to a cut."""
+        for start, end in self._spans(held):
+            yield places[start], places[end - 1] + 1, self.name
+
+    def _spans(self, held: str) -> Iterator[tuple[int, int]]:
         whole, head, tail = map(re.escape, (self.text, self.head, self.tail))
-        rest = f".{{0,{len(self.text) - len(self.head)}}}"
-        pattern = (
-            f"{_BEGINS}{whole}(?![A-Za-z0-9])"
-            if self.is_word
-            else f"{whole}|{head}{rest}?{_GOES_ON}|{_WENT_BEFORE}{rest}?{tail}"
-        )
-        for found in re.finditer(pattern, held, re.DOTALL):
-            yield places[found.start()], places[found.end() - 1] + 1, self.name
+        if self.is_word:
+            whole = f"{_BEGINS}{whole}(?![A-Za-z0-9])"
+        yield from (found.span() for found in re.finditer(whole, held))
+        rest = len(self.text) - len(self.head)
+        if not rest:
+            return
+        # By the head and the tail, not by the dots: of these a log may be full.
+        for found in re.finditer(head, held):
+            start, end = found.span()
+            cuts = (held.find(dots, end, end + rest + _NEXT_TO) for dots in _DOTS)
+            if cut := min((one for one in cuts if one >= 0), default=0):
+                yield start, max(end, start + len(held[start:cut].rstrip(f"{_AROUND}[<")))
+        for found in re.finditer(tail, held):
+            start, end = found.span()
+            first = max(start - rest - len(_DOTS[0]), 0)
+            starts = ((held.find(dots, first, start), len(dots)) for dots in _DOTS)
+            if begin := min((one + size for one, size in starts if one >= 0), default=0):
+                yield begin, end
 
 
 def _forms(name: str, value: str) -> Iterator[_Form]:

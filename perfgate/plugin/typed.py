@@ -130,7 +130,8 @@ def heed_what_was_typed(config: pytest.Config) -> None:
     if config.option.help:  # pytest read no further
         return
     typed = config.stash[TYPED] = config._parser.parse(list(config.invocation_params.args))
-    typed.setuponly |= typed.setupplan  # as pytest has it
+    if getattr(typed, "setupplan", False):  # their plugins may be switched off
+        typed.setuponly = True  # as pytest has it
     heed(config, config.option)
     for name, flag in REFUSED.items():
         if getattr(typed, name, None) and not typed.collectonly:

@@ -209,17 +209,32 @@ def link_that_leads_out(project: Project) -> None:
     (project.root / ".github").symlink_to(elsewhere)
 
 
+def link_to_nothing(project: Project) -> None:
+    (project.root / ".github").symlink_to("nowhere")
+
+
+def link_to_itself(project: Project) -> None:
+    (project.root / ".github").symlink_to(".github")
+
+
 @pytest.mark.parametrize(
-    ("arrange", "status"),
-    [(broken_settings, 10), (file_of_workloads, 43), (link_that_leads_out, 43)],
+    ("arrange", "status", "named"),
+    [
+        (broken_settings, 10, "pyproject.toml"),
+        (file_of_workloads, 43, "workloads"),
+        (link_that_leads_out, 43, ".github"),
+        (link_to_nothing, 43, ".github"),
+        (link_to_itself, 43, ".github"),
+    ],
 )
 def test_where_it_cannot_write_it_is_an_error_and_nothing_is_written(
-    repository: Project, arrange: Callable[[Project], None], status: int
+    repository: Project, arrange: Callable[[Project], None], status: int, named: str
 ) -> None:
     arrange(repository)
     before = files(repository)
     seen = repository.perfgate("init")
     assert (seen.status, seen.out) == (status, "")
+    assert f"{named}:" in seen.err
     assert files(repository) == before
     assert not any((repository.root / ".github").glob("*"))
 

@@ -186,6 +186,14 @@ def test_a_whole_gate_is_no_choice(project: Project, two: list[str]) -> None:
         assert (document.exit_status, document.choice) == (0, None)
 
 
+@pytest.mark.parametrize("plugin", ["setuponly", "setupplan", "cacheprovider"])
+def test_plugins_whose_options_are_not_heeded_may_be_off(
+    project: Project, two: list[str], plugin: str
+) -> None:
+    seen = project.gate("-p", f"no:{plugin}", "-k", "loop")
+    assert (seen.status, set(two)) == (0, {"loop"})
+
+
 def test_what_is_typed_outranks_what_stands(project: Project, two: list[str]) -> None:
     project.write(
         "pytest.ini", f"[pytest]\n{MARKS}addopts = -m slow -k slow --ignore=workloads/loops.py\n"

@@ -23,7 +23,7 @@ def test_the_table_comes_behind_what_is_there(text: str) -> None:
     assert with_table(made) == made
 
 
-@pytest.mark.parametrize("text", ["tool = {ruff = {}}\n", "tool = 3\n"])
+@pytest.mark.parametrize("text", ["tool = {ruff = {}}\n", "tool = 3\n", 'tool = "perfgate"\n'])
 def test_a_table_that_cannot_be_appended_is_refused(text: str) -> None:
     with pytest.raises(ConfigInvalid):
         with_table(text)

@@ -69,6 +69,8 @@ def test_a_secret_is_hidden_in_every_form_and_only_once(text: str, cleaned: str)
 
 DOCKER = {"auths": {"ghcr.io": {"auth": "dXNlcjpwYXNzd29yZA=="}}}
 LEAVES = {"passphrase": "open sesame now", "cookie": "a1,b2;c3&d4", "tokens": ["caf\u00e9-7719-x"]}
+OF_SERVICE = json.dumps({"private_key": KEY})
+"""As Google's are."""
 
 
 @pytest.mark.parametrize(
@@ -78,6 +80,7 @@ LEAVES = {"passphrase": "open sesame now", "cookie": "a1,b2;c3&d4", "tokens": ["
         ("GCP_CREDENTIALS", json.dumps(LEAVES), "open sesame now", ""),
         ("GCP_CREDENTIALS", json.dumps(LEAVES), "a1,b2;c3&d4", ""),
         ("GCP_CREDENTIALS", json.dumps(LEAVES), "caf\u00e9-7719-x", ""),
+        ("GCP_CREDENTIALS", OF_SERVICE, "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC", ""),
         ("DATABASE_URL", "postgres://me:p@ss4Word9x@db/x", "p@ss4Word9x", ""),
         ("DB_PASSWORD", "correct horse battery staple", "correct horse batt...", "..."),
         ("DB_PASSWORD", "correct horse battery staple", "...battery staple", "..."),
@@ -158,3 +161,13 @@ def test_no_text_takes_long(unit: str) -> None:
     started = time.process_time()
     CLEANER.clean(unit * (500_000 // len(unit)))
     assert time.process_time() - started < 3
+
+
+@pytest.mark.parametrize("unit", [".", "Loading...\n", "{", "x... "])
+def test_nor_does_one_full_of_dots_next_to_a_long_secret(unit: str) -> None:
+    value = json.dumps({"token": "".join(f"{n:05}" for n in range(600))})
+    text = unit * (400_000 // len(unit))
+    started = time.process_time()
+    cleaned = Cleaner({"GCP_CREDENTIALS": value}).clean(f"{value[:12]} {text}{value}")
+    assert time.process_time() - started < 3
+    assert value[-20:-2] not in cleaned

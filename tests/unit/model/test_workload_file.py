@@ -119,6 +119,7 @@ def refusal(folder: Path, text: str | bytes) -> ConfigInvalid:
         (f"{LEAST}? [a, b]\n: 1\n", "workload-file-unreadable"),
         (f"{LEAST}env: *common\n", "workload-file-unreadable"),
         (f"{LEAST}---\n{LEAST}", "workload-file-unreadable"),
+        (f"{LEAST}env: {{{{ common }}}}\n", "workload-file-unreadable"),
         (LEAST.encode() + b"cwd: caf\xe9\n", "workload-file-unreadable"),
         ("[" * 3000, "workload-file-unreadable"),
     ],
