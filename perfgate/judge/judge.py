@@ -202,8 +202,9 @@ def _inconclusive(case: Case, worst: JudgedRow) -> tuple[Note, Note | None]:
         )
         return slow, allow
     smallest, sd = row.smallest or 0.0, float(look.compared.run_sd)
+    settle = None if plan.is_ab_run else note("let-pairs-settle")
     fields = {"made": number_of(plan, runs), "smallest": smallest, "metric": row.metric, "sd": sd}
-    return Note(code="open-at-budget", fields={"what": what, **fields}), allow
+    return Note(code="open-at-budget", fields={"what": what, "settle": settle, **fields}), allow
 
 
 def _size(row: MetricVerdict) -> tuple[bool, float]:

@@ -102,10 +102,13 @@ _OPEN: Final[Rows] = {
         "{what}: neither shown to be within it nor beyond it",
         "The smallest loss that {made} can show here is {smallest:loss}",
         (
-            "Its runs differ by {sd:short%} (SD). Let an A/B run settle it, in blocks where it may "
-            'be (ab_run = "auto" in [tool.perfgate], and a baseline of a commit), steady the '
-            "workload, or set a wider budget for {metric}"
+            "Its runs differ by {sd:short%} (SD): {settle}steady the workload, or set a wider "
+            "budget for {metric}"
         ),
+    ),
+    "let-pairs-settle": (
+        'let an A/B run settle it (ab_run = "auto" in [tool.perfgate], and a baseline of a '
+        "commit), "
     ),
     "shut-by-few-runs": "So few runs keep the gate shut, whatever the setting `inconclusive` is",
     "shut-by-size": (

@@ -18,8 +18,8 @@ TEXT: Final[Rows] = {
         "Add --perfgate, or leave it out.",
     ),
     "option-not-in-a-gate": (
-        "--perfgate with {option}: workloads run one after another in this process, and once",
-        "They would measure one another, or their verdicts would be lost",
+        "--perfgate with {option}: a gate measures its workloads one by one, and knows all of them",
+        "They would measure one another, or go missing unseen",
         "Leave {option} out. To gate some workloads, name their files, or use -k or -m.",
     ),
     "worker-option": (
