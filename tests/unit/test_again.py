@@ -78,8 +78,9 @@ def test_a_breakdown_is_tried_again_and_named(pytester: pytest.Pytester, where: 
     assert [one.get("value") for one in found] == [said] * 2
 
 
-def test_what_was_only_printed_counts_as_well(pytester: pytest.Pytester) -> None:
-    tried(pytester, printed=f"{LOST}; once more").assert_outcomes(passed=2)
+@pytest.mark.parametrize("printed", [f"{LOST}; once more", "code='nsys-crashed'"])
+def test_what_was_only_printed_counts_as_well(pytester: pytest.Pytester, printed: str) -> None:
+    tried(pytester, printed=printed).assert_outcomes(passed=2)
 
 
 def test_after_three_tries_it_has_failed(pytester: pytest.Pytester) -> None:
