@@ -40,7 +40,7 @@ PER_CORE: Final = 2
 ROOM: Final = 0.8
 """How much of what is free they may take: runs differ."""
 NSYS_BYTES: Final = 400 << 20
-"""What nsys takes beside a run: its agent, and the capture that it imports."""
+"""What nsys takes besides a run: its agent, and the capture that it imports."""
 
 
 # Which runs

@@ -101,7 +101,7 @@ class MetricSpec(NamedTuple):
     gated: bool
     """Whether a loss in this metric can shut the gate."""
     basis: Basis
-    """What a change of a time metric is told in: of waiting, a share of the step, also where it is
+    """What a change of a time metric is given in: of waiting, a share of the step, also where it is
     shown only."""
 
     def change(self, before: float, after: float, *, step_ms: float | None) -> float | None:

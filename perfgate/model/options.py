@@ -43,7 +43,7 @@ class Option(NamedTuple):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What argparse, and so pytest, is told of the flag."""
+        """What argparse, and so pytest, gets to know of the flag."""
         if self.metavar is None:
             return {"action": "store_true", "default": False}
         return {"action": "append" if self.repeated else "store", "metavar": self.metavar}

@@ -147,7 +147,7 @@ class BlockSample(Record):
     step_ms: float
     """Mean period, each capped at 1.2 medians; the median in results of before it was so."""
     mean_ms: float | None = None
-    """Mean period; None in results of before it was told."""
+    """Mean period; None in results of before it was kept."""
     gap_ms: float | None = None
     """Mean of its periods; None where the process has none."""
 
@@ -193,7 +193,7 @@ class ProcessSample(Breakdown, Worded):
     @property
     def gpus(self) -> int:
         """Over how many GPUs its waiting is a mean: those whose idle time counts, or all where that
-        was not told."""
+        was not kept."""
         return sum(Metric.GAP_MS in device.values for device in self.devices) or len(self.devices)
 
     @property

@@ -242,7 +242,7 @@ class Timeline:
     """The number by which CUDA knows a GPU in a process (as in `cuda:0`), by (process, device),
     where it is known."""
     missing: Mapping[str, Note] = field(default_factory=dict)
-    """What the capture lacks (`kernels`, `calls`, `ranges`, ...) and why, as far as it can be told.
+    """What the capture lacks (`kernels`, `calls`, `ranges`, ...) and why, as far as it is known.
 
     `devices`: which of the operations of several processes ran on the same GPU. `records`: some
     that nsys lost, in its own words.

@@ -20,7 +20,7 @@ from perfgate.system.files import locked, write_whole
 LONGEST_NAME: Final = 200
 """Bytes of a file name before `.json`; file systems take 255."""
 _NEAR_NAMES: Final = 3
-"""Ids that a misspelt one may have meant, that are told."""
+"""Ids that a misspelt one may have meant, that are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Disk:
             yield
 
     def write(self, path: Path, text: str, *, largest: int | None = None) -> None:
-        """Write a whole file or none: beside its place, to the disk, then into its place.
+        """Write a whole file or none: next to its place, to the disk, then into its place.
 
         Raises:
             StoreFailed: the disk did not take it, or it is larger than whoever reads it takes.

@@ -60,7 +60,7 @@ class Results:
 
     disk: Disk
     folder: Path
-    """Where they lie, by machine and workload; git is told to leave the one around it alone."""
+    """Where they lie, by machine and workload; a .gitignore keeps git from it."""
 
     def new_folder(self, workload: str, slug: str, *, at: datetime) -> Path:
         """Make and return a fresh folder for one gate's captures and its result; `at` is aware and

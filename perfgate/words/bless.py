@@ -39,7 +39,7 @@ TEXT: Final[Rows] = {
     "bless-metric-in-some-runs": "{metric} was measured in {having} of {runs:run|runs}",
     "bless-stale": (
         "{workload}: {why}",
-        "A baseline must be of the code beside it",
+        "A baseline must be of the code next to it",
         "Measure what is there now: pytest --perfgate {selector}",
     ),
     "bless-code-unknown": "the kept result does not say which files it ran",
