@@ -130,12 +130,11 @@ def _session(pid: int) -> int | None:
 
 def marks_of(pid: int) -> frozenset[str]:
     """The marks of a process; none where its environment may not be seen."""
-    name = f"{RUN_COOKIE}=".encode()
+    environment = b""
     with suppress(OSError):
-        for variable in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
-            if variable.startswith(name):
-                return frozenset(os.fsdecode(variable.removeprefix(name)).split(":")) - {""}
-    return frozenset()
+        environment = Path(f"/proc/{pid}/environ").read_bytes()
+    _, _, behind = (b"\0" + environment).partition(f"\0{RUN_COOKIE}=".encode())
+    return frozenset(os.fsdecode(behind.partition(b"\0")[0]).split(":")) - {""}
 
 
 def _is_orphaned(mark: str) -> bool:
