@@ -13,7 +13,7 @@ from pathlib import Path
 
 from perfgate.bless import bless as blessing
 from perfgate.bless.holds import costs
-from perfgate.execute.lab import Asked, Pair
+from perfgate.execute.lab import Against, Asked, Pair
 from perfgate.gate.check import check
 from perfgate.gate.expect import Expectation
 from perfgate.gate.underway import Checked, Underway
@@ -156,7 +156,7 @@ class _Recorded:
     """The recorded runs of one gate."""
 
     forms: frozenset[Form] = frozenset()
-    revision = commit = ""
+    commit = Against(revision="", commit="")
     started = 0
 
     def __init__(

@@ -40,8 +40,8 @@ def conclude(underway: Underway, verdict: Verdict) -> Checked:
     ab_run = None
     if references:
         ab_run = ABRun(
-            revision=underway.lab.revision,
-            commit=underway.lab.commit,
+            revision=underway.lab.commit.revision,
+            commit=underway.lab.commit.commit,
             pairs=len(references),
             screen_runs=len(evidence.alone),
         )

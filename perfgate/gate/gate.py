@@ -266,13 +266,13 @@ class Gate:
     def _judged(self, begun: _Begun) -> Checked:
         """Measure and judge, with the GPU held, and say before what that takes."""
         self._listener.plan(forecast(begun.underway))
-        checked, taken = check(begun.underway), begun.lab.taken
-        baseline, notes = begun.underway.expected.baseline, [*begun.lab.notes]
-        if taken.last is not None and (names := taken.last.withheld):
+        checked, lab = check(begun.underway), begun.lab
+        baseline, notes = begun.underway.expected.baseline, [*lab.notes]
+        if lab.last is not None and (names := lab.last.withheld):
             notes.append(note("variables-withheld", names=names))
         if baseline is not None:
             then = sorted(baseline.occasions, key=lambda one: one.measured_at)
-            if differs := differing((one.environment for one in then), taken.environment):
+            if differs := differing((one.environment for one in then), lab.environment):
                 notes.append(differs)
         if (same := self.checkout.same_as(self._against)) is not None:
             notes.append(same)
@@ -280,11 +280,11 @@ class Gate:
         if checked.verdict.outcome in shown and (paths := self.checkout.uncommitted()):
             notes.append(note("measured-uncommitted", paths=paths))
         verdict = noting(checked.verdict, *notes)
-        return checked.model_copy(update={"verdict": verdict, "environment": taken.environment})
+        return checked.model_copy(update={"verdict": verdict, "environment": lab.environment})
 
     def _keep(self, checked: Checked, begun: _Begun) -> None:
         # Kept without runs as well: bless must not take an older result for this one.
-        last = begun.lab.taken.last
+        last = begun.lab.last
         result = Result(
             workload=begun.workload,
             machine=begun.lab.machine,

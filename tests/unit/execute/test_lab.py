@@ -12,10 +12,9 @@ import pytest
 from support import records
 
 from perfgate.execute.ahead import RunFailed, Wanted
-from perfgate.execute.context import RunContext
 from perfgate.execute.fresh import FreshLab
 from perfgate.execute.lab import Against, Invocation, blessed_at
-from perfgate.execute.laboratory import Laboratory
+from perfgate.execute.laboratory import Laboratory, OtherSide
 from perfgate.execute.plan import steps_in_blocks, steps_of_a_block
 from perfgate.execute.provenance import ImportLog
 from perfgate.execute.run import Measured
@@ -86,12 +85,10 @@ class Prepared(Laboratory):
     def look(self) -> tuple[NsysTool, Machine]:
         return NsysTool(path=Path("nsys"), version=NsysVersion(2024, 2, 3), env={}), Machine()
 
-    def found(self, against: Against) -> str:
-        return against.commit
-
-    def checkout(self, commit: str) -> RunContext:
-        assert commit == SHA
-        return replace(self.context, root=self.folder / "checkout", tree=self.tree)
+    def other(self, against: Against) -> OtherSide:
+        assert against.commit == SHA
+        there = replace(self.context, root=self.folder / "checkout", tree=self.tree)
+        return OtherSide(commit=against, context=there)
 
     def make(
         self, wanted: Sequence[Wanted], form: Form, then: Callable[[], None] = lambda: None
@@ -177,9 +174,9 @@ def test_runs_are_numbered_on_and_code_that_changes_between_them_is_noted(
         "project: run-2-try-3",
         "project: run-3",
     ]
-    assert lab.taken.last is not None
-    assert lab.taken.last.code == OTHER
-    (changed,) = lab.taken.last.run.invalid
+    assert lab.last is not None
+    assert lab.last.code == OTHER
+    (changed,) = lab.last.run.invalid
     assert (changed.code, changed.fields["paths"]) == ("code-changed", ("model.py",))
     assert lab.machine.torch == "2.6.0"
 
@@ -396,7 +393,7 @@ def test_the_other_commit_begins_every_other_pair_of_each_form(tmp_path: Path) -
         "interleaved-reference-2 | run-5: candidate 450",
         "interleaved-reference-2-try-2 | run-5-try-2: candidate 450",
     ]
-    assert (lab.revision, lab.commit) == ("HEAD~1", SHA)
+    assert lab.commit == Against(revision="HEAD~1", commit=SHA)
 
 
 @pytest.mark.parametrize(
