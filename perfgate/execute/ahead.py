@@ -14,7 +14,7 @@ import os
 import select
 import threading
 import time
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
@@ -71,32 +71,27 @@ class Wanted:
 
 
 def in_blocks(
-    sides: tuple[Wanted, Wanted], *, candidate_begins: bool, block_steps: int, core: int | None
-) -> tuple[Wanted, Wanted]:
+    sides: Sequence[Wanted], *, candidate_begins: bool, block_steps: int, core: int | None
+) -> list[Wanted]:
     """Both sides of a pair, reference and candidate, taking turns of so many steps on one core.
 
     Either may take twice its time limit, for it waits for the other; None leaves them where they
     may run.
     """
-    there, here = sides
-
-    def side(one: Wanted, other: Wanted, *, begins: bool) -> Wanted:
+    fifos, made = [str(one.folder / FIFO) for one in sides], list[Wanted]()
+    for number, one in enumerate(sides):
         patience_s = one.workload.timeout_s
         blocks = Blocks(
             steps=block_steps,
-            begins=begins,
-            own=str(one.folder / FIFO),
-            other=str(other.folder / FIFO),
+            begins=candidate_begins is bool(number),
+            own=fifos[number],
+            other=fifos[1 - number],
             core=core,
             patience_s=patience_s,
         )
         stretched = one.workload.model_copy(update={"timeout_s": 2 * patience_s})
-        return replace(one, workload=stretched, blocks=blocks)
-
-    return (
-        side(there, here, begins=not candidate_begins),
-        side(here, there, begins=candidate_begins),
-    )
+        made.append(replace(one, workload=stretched, blocks=blocks))
+    return made
 
 
 class RunFailed(Exception):
@@ -164,7 +159,9 @@ def _made(
             yield None
             raise RunFailed(len(runs), refused) from refused
         yield None
-        began, turns = time.monotonic(), list(_turns_of(runs))
+        began, left = time.monotonic(), iter(runs)
+        # Of a pair in blocks both sides measure at the same time.
+        turns = [[run] if run.one.blocks is None else [run, next(left)] for run in left]
         for run in runs:
             run.goes_on()
         for run in runs:
@@ -193,13 +190,6 @@ def _end(pool: ThreadPoolExecutor, off: threading.Event) -> None:
     off.set()
     with holding_signals_back():
         pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _turns_of(runs: Sequence[_Held]) -> Iterator[list[_Held]]:
-    """Those that measure at the same time: one alone, or both sides of a pair in blocks."""
-    left = iter(runs)
-    for run in left:
-        yield [run] if run.one.blocks is None else [run, next(left)]
 
 
 def _take_window(measuring: Sequence[_Held], turns: Sequence[Sequence[_Held]], mark: str) -> None:

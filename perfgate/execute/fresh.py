@@ -110,9 +110,11 @@ class FreshLab:
         if self._of.asked.against is None and (self._baseline is None or asked is ABForm.OFF):
             return frozenset()
         may_block = self._workload.form == "function" and len(self._of.context.machine.gpus) <= 1
-        if not may_block or asked not in (ABForm.INTERLEAVE, ABForm.AUTO):
-            return frozenset({Form.PAIR})
-        return frozenset({Form.BLOCK, *([Form.PAIR] if asked is ABForm.AUTO else [])})
+        if asked is ABForm.INTERLEAVE and may_block:
+            return frozenset({Form.BLOCK})
+        return frozenset(
+            {Form.PAIR, Form.BLOCK} if asked is ABForm.AUTO and may_block else {Form.PAIR}
+        )
 
     @property
     def commit(self) -> Against:
@@ -286,7 +288,7 @@ class FreshLab:
             if in_turns and not job.is_reference:
                 reference = jobs[len(made) - 2]
                 made[-2:] = in_blocks(
-                    (made[-2], made[-1]),
+                    made[-2:],
                     candidate_begins=reference.candidate_begins,
                     block_steps=steps_of_a_block(self._step_ms, self._steps_in_blocks),
                     core=max(os.sched_getaffinity(0)),

@@ -67,8 +67,7 @@ def _check(underway: Underway, pair: Pair) -> None:
     run, there = pair.reference, underway.references or underway.alone_there
     if unfit := run.conditions.invalid:
         raise Ended(Outcome.INVALID, note("reference-unfit", why=unfit))
-    work = first_time_work(underway.references)
-    if why := (*run.invalid, *(() if work is None else (work,))):
+    if why := (*run.invalid, *first_time_work(underway.references)):
         loud = (one for one in run.notes if one.severity is Severity.WARN)
         raise SideUnavailable(note("reference-invalid", why=(*why, *loud)))
     stored = underway.stored
