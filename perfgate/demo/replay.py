@@ -157,7 +157,6 @@ class _Recorded:
 
     forms: frozenset[Form] = frozenset()
     commit = Against(revision="", commit="")
-    started = 0
 
     def __init__(
         self, manifest: Manifest, recording: Recording, captures: Path, folder: Path

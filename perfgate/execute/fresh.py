@@ -122,11 +122,6 @@ class FreshLab:
         return self._other.commit
 
     @property
-    def started(self) -> int:
-        """Runs that are started, and were not taken yet."""
-        return 0 if self._batch is None else self._batch.left
-
-    @property
     def notes(self) -> tuple[Note, ...]:
         """What is to be known of how its runs were made."""
         failed = self._failed_together
@@ -209,14 +204,24 @@ class FreshLab:
                 self._batch = self._start()
             elif self._of.end_standing == self.close:
                 self._of.end_standing = None  # it is asked for
-            batch = self._batch
+            batch, read = self._batch, list[_Made]()
             try:
-                read = self._read(batch)
+                # Of a pair in blocks neither side counts without the other.
+                for job in self._left[: 2 if self._left[0].form is Form.BLOCK else 1]:
+                    with self._of.listener.run(self._title(job, len(batch.jobs))):
+                        read.append((job, next(batch.made)))
             except RunFailed as failed:
-                self._end_batch()
-                self._try_again(batch.jobs[failed.number], failed.error, is_alone=batch.is_alone)
-                continue
-            return [(job, self._finished(job, made)) for job, made in read]
+                broken, why = batch.jobs[failed.number], failed.error
+            except PerfgateError as failed:
+                broken, why = job, failed
+            else:
+                del self._left[: len(read)]
+                batch.left -= len(read)
+                if not batch.left:
+                    self._end_batch()
+                return [(job, self._finished(job, made)) for job, made in read]
+            self._end_batch()
+            self._try_again(broken, why, is_alone=batch.is_alone)
 
     def _start(self) -> _Started:
         """Start as many of what is left as there is room for."""
@@ -232,22 +237,6 @@ class FreshLab:
         made = self._of.make(self._wanted(jobs), form, then)
         is_alone = len(jobs) == (2 if begins_in_blocks else 1)
         return _Started(jobs, made, is_alone=is_alone, left=len(jobs))
-
-    def _read(self, batch: _Started) -> list[_Made]:
-        """Take the next run off a batch and what is left; of a pair in blocks both, neither of
-        which counts without the other."""
-        read: list[_Made] = []
-        for job in self._left[: 2 if self._left[0].form is Form.BLOCK else 1]:
-            with self._of.listener.run(self._title(job, len(batch.jobs))):
-                try:
-                    read.append((job, next(batch.made)))
-                except PerfgateError as failed:
-                    raise RunFailed(batch.jobs.index(job), failed) from failed
-        del self._left[: len(read)]
-        batch.left -= len(read)
-        if not batch.left:
-            self._end_batch()
-        return read
 
     def _end_batch(self) -> None:
         batch, self._batch = self._batch, None

@@ -61,10 +61,6 @@ class Lab(Protocol):
     def commit(self) -> Against:
         """The other one; known once a pair was made."""
 
-    @property
-    def started(self) -> int:
-        """Runs of what was prepared that are started, and were not taken yet."""
-
     def prepare(self, *asked: Asked) -> None:
         """Know what will be asked for next, to start runs of several stages together; they need not
         all be asked for."""

@@ -42,7 +42,7 @@ NSYS_BYTES: Final = 400 << 20
 # Which runs
 
 
-@dataclass(kw_only=True, eq=False)
+@dataclass(kw_only=True)
 class PlannedRun:
     """One run of either side that is still to be made."""
 

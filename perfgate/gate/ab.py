@@ -40,8 +40,7 @@ def by_pairs(underway: Underway, form: Form) -> Checked:
     if most < plan.fewest_to_fail:
         needed = underway.spent + 2 * plan.fewest_to_fail
         raise SideUnavailable(note("no-runs-for-pairs", runs=policy.max_runs, needed=needed))
-    left = 2 * first + plan.alone_runs - underway.lab.started
-    if left > 0 and not underway.may_spend(left):
+    if not underway.may_spend(2 * first + plan.alone_runs):
         raise SideUnavailable(note("no-time-for-pairs", pairs=first))
     underway.lab.prepare(*asked_in_pairs(form, first))
     if form is Form.BLOCK:  # what a step takes on either side that may use all cores

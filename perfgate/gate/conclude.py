@@ -15,7 +15,6 @@ from perfgate.explain.shown import of_counts, start_notes, with_shown
 from perfgate.explain.summary import anchor_lost, headline
 from perfgate.gate.underway import Checked, Underway, step_times
 from perfgate.judge.anchor import clock_moved, drift
-from perfgate.judge.evidence import Evidence
 from perfgate.model.baseline import STEP_VALUE, Baseline, BlessedRun, with_held
 from perfgate.model.metric import COUNTS, GATED_TIMES, METRICS, NO_LONGER_GATED, Metric
 from perfgate.model.note import Note, Severity, note
@@ -45,7 +44,14 @@ def conclude(underway: Underway, verdict: Verdict) -> Checked:
             "classified": classify(now),
             "advice": () if verdict.outcome in PASSING else new_advice(verdict.metrics, now),
             "runs": len(underway.runs) + len(underway.blocks),
-            "ab_run": _ab_run(underway, evidence) if references else None,
+            "ab_run": ABRun(
+                revision=underway.lab.commit.revision,
+                commit=underway.lab.commit.commit,
+                pairs=len(references),
+                screen_runs=len(evidence.alone),
+            )
+            if references
+            else None,
             "drift": found,
         }
     )
@@ -64,16 +70,6 @@ def conclude(underway: Underway, verdict: Verdict) -> Checked:
         metric = verdict.beyond[0].metric
         verdict = noting(verdict, note("shut-by-size", Severity.WARN, metric=metric))
     return checked(underway, verdict)
-
-
-def _ab_run(underway: Underway, evidence: Evidence) -> ABRun:
-    other = underway.lab.commit
-    return ABRun(
-        revision=other.revision,
-        commit=other.commit,
-        pairs=len(evidence.pairs),
-        screen_runs=len(evidence.alone),
-    )
 
 
 def checked(underway: Underway, verdict: Verdict) -> Checked:

@@ -154,8 +154,8 @@ def forecast(underway: Underway) -> tuple[Note, ...]:
 def _last(underway: Underway, runs: int) -> tuple[Plan, int]:
     """By which plan it is settled where the first runs do not, and with how many runs or pairs."""
     forms = forms_in_order(underway, in_blocks=begins_in_blocks(underway))
-    for plan in (*(PLANS[STAGES[form]] for form in forms), STORED_PLAN):
-        most = looks_of(plan, underway.policy, alone=runs, spent=runs + plan.alone_runs)[1]
-        if most >= plan.fewest_to_fail:
-            break
-    return plan, most
+    plans = [
+        (plan, looks_of(plan, underway.policy, alone=runs, spent=runs + plan.alone_runs)[1])
+        for plan in (*(PLANS[STAGES[form]] for form in forms), STORED_PLAN)
+    ]
+    return next((one for one in plans if one[1] >= one[0].fewest_to_fail), plans[-1])

@@ -153,7 +153,6 @@ class PreparedLab:
     called_off: list[int] = field(default_factory=list)
     """How many of those that were asked for nobody wanted any more, each time."""
     prepared: list[tuple[Asked, ...]] = field(default_factory=list)
-    started: int = 0
     commit: Against = THERE
 
     @property
