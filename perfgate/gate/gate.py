@@ -32,7 +32,7 @@ from perfgate.machine import gpu_lock
 from perfgate.model.baseline import Result
 from perfgate.model.errors import BaselineUnreadable, ConfigInvalid, PerfgateError
 from perfgate.model.machine import Machine, differing
-from perfgate.model.metric import Metric
+from perfgate.model.metric import Values
 from perfgate.model.note import Note, Severity, note, noted
 from perfgate.model.outcome import Outcome
 from perfgate.model.secrets import Cleaner
@@ -63,7 +63,7 @@ class Gate:
         listener: Listener,
         *,
         runs_given: bool = False,
-        budgets_given: Collection[Metric] = (),
+        budgets_given: Values | None = None,
     ) -> None:
         self.root, self.settings = of.root, of.settings
         self.store = Store(of.root, of.settings.baselines)
@@ -79,7 +79,7 @@ class Gate:
         self._against = of.against
         self._listener = listener
         self._runs_given = runs_given
-        self._budgets_given = frozenset(budgets_given)
+        self._budgets_given = budgets_given
         self._laboratory = Laboratory(
             of, listener, time_left_s=self._time_left_s, at_end=self._start_next
         )
@@ -132,12 +132,12 @@ class Gate:
 
     def policy(self, workload: Workload | None) -> Policy:
         """The policy for one workload; for all together without one."""
-        return Policy.from_settings(
+        return Policy.of(
             self.settings,
             workload,
             runs_given=self._runs_given,
             budgets_given=self._budgets_given,
-            workloads=self.sharing,
+            sharing=self.sharing,
         )
 
     def opens(self, verdict: Verdict) -> bool:

@@ -45,6 +45,10 @@ class Metric(StrEnum):
     SYNCS = "syncs"
 
 
+Values = Mapping[Metric, float]
+"""By metric: measured values, per step, or budgets, as fractions."""
+
+
 def _with_budget(metric: Metric) -> Metric:
     if metric not in (*WITH_BUDGET, *NO_LONGER_GATED):
         raise ValueError("expected a metric that has a budget")
@@ -53,6 +57,7 @@ def _with_budget(metric: Metric) -> Metric:
 
 Budgeted = Annotated[Metric, AfterValidator(_with_budget)]
 """A metric that may have a budget."""
+Budgets = Mapping[Budgeted, Budget]
 
 
 class Kind(StrEnum):
@@ -198,7 +203,7 @@ CALLED: tuple[Metric, ...] = (Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYN
 """Counts of what the CPU calls, which say nothing of what ran on a GPU."""
 
 
-def budget_of(metric: Metric, given: Mapping[Metric, float]) -> float | None:
+def budget_of(metric: Metric, given: Values) -> float | None:
     """What a time metric may lose, a fraction in its basis: as given, else by default; None of what
     has no budget."""
     time = METRICS[metric].time

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Literal
 
-from pydantic import Field
+from pydantic import NonNegativeFloat, PositiveInt
 
 from perfgate.model.comparison import Side
 from perfgate.model.document import (
@@ -30,10 +30,10 @@ class Bar(Record):
     one."""
 
     start_us: float
-    length_us: float = Field(ge=0)
+    length_us: NonNegativeFloat
     name: str
     """Of several the one that lasted longest."""
-    count: int = Field(default=1, ge=1)
+    count: PositiveInt = 1
     """How many it stands for."""
     busy_us: float | None = None
     """Of several: how long they lasted together, without what lies between them; None of one."""

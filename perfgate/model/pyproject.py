@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from perfgate.model.errors import ConfigInvalid
 from perfgate.model.given import refused, wrong
 from perfgate.model.metric import NO_LONGER_GATED, Budget, Budgeted, Metric
-from perfgate.model.note import Note, Severity, note
+from perfgate.model.note import Notes, Severity, note
 from perfgate.model.options import OPTIONS
 from perfgate.model.settings import OLD_NAMES, Settings
 
@@ -117,7 +117,7 @@ def budgets_of_options(given: object) -> dict[Metric, float]:
     return found
 
 
-def outdated(settings: Settings) -> tuple[Note, ...]:
+def outdated(settings: Settings) -> Notes:
     """Return what is set as in older projects: by an old name, or without effect any more."""
     found = [
         note("setting-renamed", Severity.WARN, old=name, new=OLD_NAMES[name])
