@@ -130,8 +130,8 @@ class Gate:
         """The machine, as far as it has been looked at."""
         return self._ready if isinstance(self._ready, Machine) else None
 
-    def policy(self, workload: Workload | None) -> Policy:
-        """The policy for one workload; for all together without one."""
+    def policy(self, workload: Workload) -> Policy:
+        """The policy for one workload."""
         return Policy.of(
             self.settings,
             workload,
@@ -142,7 +142,7 @@ class Gate:
 
     def opens(self, verdict: Verdict) -> bool:
         """Whether a verdict lets the build pass under the settings."""
-        return self.policy(self.workloads[verdict.workload]).opens(verdict)
+        return self.settings.opens(verdict)
 
     # One workload
 
@@ -354,7 +354,7 @@ class Gate:
             expected = [
                 name for name in expected if name not in may_lack or self.baseline_file(name)
             ]
-        closing = close(expected, self.verdicts, self.policy(None))
+        closing = close(expected, self.verdicts, self.settings)
         if isinstance(machine, PerfgateError):
             return closing.but(*not_kept)
         files = tuple(f"{name} ({why})" for name, why in (skipped_files or {}).items())

@@ -4,7 +4,6 @@ usually helps."""
 from __future__ import annotations
 
 from enum import StrEnum
-from types import MappingProxyType
 
 from pydantic import NonNegativeFloat, computed_field
 
@@ -32,7 +31,7 @@ class Classified(Worded):
     """Of the step, 0-1: what the bound is named after."""
     what: NoteOrText
 
-    NOTES_OF = MappingProxyType({"evidence": "what"})
+    NOTES_OF = {"evidence": "what"}
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -60,7 +59,7 @@ class Advice(Worded):
     what: NoteOrText
     """The evidence, whose next step is what usually helps."""
 
-    NOTES_OF = MappingProxyType({"usually": "what", "evidence": "what"})
+    NOTES_OF = {"usually": "what", "evidence": "what"}
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -100,7 +99,7 @@ class Part(Worded):
     notes: tuple[NoteOrText, ...] = ()
     """What else is known of it: that it is new, or its launches."""
 
-    NOTES_OF = MappingProxyType({"note": "notes"})
+    NOTES_OF = {"note": "notes"}
 
     @computed_field  # type: ignore[prop-decorator]
     @property

@@ -152,12 +152,24 @@ class DocumentRun(Record):
         )
 
 
-class DocumentWorkload(Record):
-    """One workload: its verdict, whether that opens the gate, and its runs."""
+class GatedWorkload(Record):
+    """What a document and a page both say of a workload."""
 
     verdict: Verdict
     opens_gate: bool
     runs: tuple[DocumentRun, ...] = ()
+    """The candidate's."""
+    files: str | None = None
+    """Where the result and its captures are kept, relative to the project's root."""
+    machine: Machine | None = None
+    """Of merged gates only: where it was measured."""
+    gate: str = ""
+    """Of merged gates only: the label of the gate that it came from."""
+
+
+class DocumentWorkload(GatedWorkload):
+    """One workload: its verdict, whether that opens the gate, and its runs."""
+
     reference_runs: tuple[DocumentRun, ...] = ()
     """Of an A/B run: those of the commit that the candidate was compared with."""
     interleaved_runs: tuple[DocumentRun, ...] = ()
@@ -169,17 +181,11 @@ class DocumentWorkload(Record):
     """Budgets, as fractions, that its baseline holds in place of smaller ones."""
     baseline: str | None = None
     """The baseline's file, relative to the project's root."""
-    files: str | None = None
-    """Where the result and its captures are kept, relative to the project's root."""
     source: str | None = None
     """The file that declares the workload, POSIX, relative to the project's root; None where it
     lies elsewhere."""
     line: PositiveInt | None = None
     """Of `source`, from 1."""
-    machine: Machine | None = None
-    """In a merged document only: where this workload was measured."""
-    gate: str = ""
-    """In a merged document only: the label of the gate that it came from."""
 
 
 class GateDocument(GateSummary):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Final, Literal
 
 from pydantic import Field, NonNegativeInt
@@ -33,7 +32,7 @@ MEMSETS = "CUDA memset"
 """The row of the memsets, in nsys's words."""
 
 
-OLD_KEYS: Final = MappingProxyType(dict.fromkeys(("complaints", "remarks"), "notes"))
+OLD_KEYS: Final = dict.fromkeys(("complaints", "remarks"), "notes")
 """Where older files have words alone."""
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import PurePath
-from typing import Annotated, Final
+from typing import Annotated, Final, assert_never
 
 from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt, ValidationInfo
 
 from perfgate.model.baseline import FEWEST_RUNS
 from perfgate.model.metric import Budget, Budgets, Values
-from perfgate.model.outcome import OnInconclusive, OnLoosened, OnNew
+from perfgate.model.outcome import OnInconclusive, OnLoosened, OnNew, Outcome
 from perfgate.model.record import Record, SomeText
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
@@ -35,10 +35,6 @@ class ABForm(StrEnum):
     INTERLEAVE = "interleave"
     """In processes that are alive at once and take turns of a few steps on one CPU core."""
     OFF = "off"
-
-
-OLD_NAMES: Final = {"duet": "ab_run", "duet_setup": "ab_setup", "duet_python": "ab_python"}
-"""What keys of `[tool.perfgate]` were called, and are called now."""
 
 
 _NOT_ITS_OWN: Final = ((), (".git",), (".perfgate",))
@@ -107,10 +103,27 @@ class Settings(Record):
     cuda_graph_trace: GraphTrace = GraphTrace.GRAPH
     pass_env: tuple[str, ...] = ()
     """Variables handed to workloads although their names look like secrets."""
-    old_names: tuple[str, ...] = Field(default=(), exclude=True)
-    """Keys that the file has by their old names."""
     lock_timeout_s: PositiveFloat = 3600.0
     """How long to wait for another gate on the same GPU."""
+
+    def lets_pass(self, outcome: Outcome) -> bool:
+        """Whether a workload of this outcome lets the build pass."""
+        match outcome:
+            case Outcome.PASSED | Outcome.IMPROVED:
+                return True
+            case Outcome.INCONCLUSIVE:
+                return self.inconclusive is OnInconclusive.WARN
+            case Outcome.NO_BASELINE:
+                return self.new is OnNew.ALLOW
+            case Outcome.REGRESSED | Outcome.INCOMPARABLE | Outcome.INVALID | Outcome.NOT_MEASURED:
+                return False
+            case _:
+                assert_never(outcome)
+
+    def opens(self, verdict: Verdict) -> bool:
+        """Whether a verdict lets the build pass: by its outcome, and no open loss is too large."""
+        may = self.lets_pass(verdict.outcome)
+        return may and not verdict.too_few_runs and not verdict.beyond
 
 
 class Policy(Settings):
@@ -140,7 +153,7 @@ class Policy(Settings):
     def of(
         cls,
         settings: Settings,
-        workload: Workload | None,
+        workload: Workload,
         *,
         runs_given: bool,
         budgets_given: Values | None = None,
@@ -152,16 +165,11 @@ class Policy(Settings):
         The workload's own budgets win over those of the settings, and over both those
         `budgets_given` by an option.
         """
-        own = {} if workload is None else workload.budgets
         enough = min(max(settings.runs, FEWEST_RUNS), settings.max_runs)
         held = {
-            "budgets": {**settings.budgets, **own, **(budgets_given or {})},
+            "budgets": {**settings.budgets, **workload.budgets, **(budgets_given or {})},
             "new_runs": settings.runs if runs_given else enough,
             "stops_early": not runs_given,
             "sharing": sharing,
         }
         return cls(**{**dict(settings), **held})
-
-    def opens(self, verdict: Verdict) -> bool:
-        """Whether a verdict lets the build pass."""
-        return verdict.opens(on_inconclusive=self.inconclusive, on_new=self.new)

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Final
 
 from pydantic import Field, NonNegativeInt, PositiveInt, computed_field
@@ -14,7 +13,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt, computed_field
 from perfgate.model.diagnosis import Advice, Attribution, Classified
 from perfgate.model.metric import METRICS, Basis, Kind, Metric
 from perfgate.model.note import NoteOrText, Notes, Severity, Worded
-from perfgate.model.outcome import OnInconclusive, OnNew, Outcome, opens_gate
+from perfgate.model.outcome import Outcome
 from perfgate.model.record import Record
 from perfgate.words import say
 
@@ -90,7 +89,7 @@ class MetricVerdict(Worded):
     note: NoteOrText | None = None
     """Why it is so; None where its numbers say all."""
 
-    NOTES_OF = MappingProxyType({"reason": "note"})
+    NOTES_OF = {"reason": "note"}
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -235,15 +234,13 @@ class Verdict(Worded):
     noisy: bool = False
     """Whether runs lie so far apart that an A/B run is better made in blocks."""
 
-    NOTES_OF = MappingProxyType(
-        {
-            "reason": "why",
-            "next_step": "next",
-            "where": "where_notes",
-            "ranks": "rank_notes",
-            **dict.fromkeys(("warnings", "caveats", "information", "remarks"), "notes"),
-        }
-    )
+    NOTES_OF = {
+        "reason": "why",
+        "next_step": "next",
+        "where": "where_notes",
+        "ranks": "rank_notes",
+        **dict.fromkeys(("warnings", "caveats", "information", "remarks"), "notes"),
+    }
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -306,14 +303,6 @@ class Verdict(Worded):
         """Whether it is INCONCLUSIVE after fewer runs than a verdict needs."""
         fewest = FEWEST_TO_PASS if self.ab_run is None else FEWEST_TO_JUDGE
         return self.outcome is Outcome.INCONCLUSIVE and self.compared < fewest
-
-    def opens(
-        self, *, on_inconclusive: OnInconclusive = OnInconclusive.FAIL, on_new: OnNew = OnNew.FAIL
-    ) -> bool:
-        """Whether it lets the build pass: by its outcome and the settings, and no open loss is too
-        large for them."""
-        may = opens_gate(self.outcome, on_inconclusive=on_inconclusive, on_new=on_new)
-        return may and not self.too_few_runs and not self.beyond
 
     def of(self, metric: Metric) -> MetricVerdict | None:
         """The row of one metric."""

@@ -176,7 +176,7 @@ def start(config: pytest.Config) -> State:
         if option.is_flag and option.setting is not None and option.setting != "nsys"
     }
     settings = load_settings(root, given)
-    for old in outdated(settings):
+    for old in outdated(root, settings):
         warning = pytest.PytestConfigWarning(say.message(old))
         config.issue_config_time_warning(warning, stacklevel=2)
     workloads = root / settings.workloads
