@@ -97,9 +97,8 @@ def given_environment(context: RunContext, workload: Workload, imports: Path) ->
             is_command=is_command,
             has_own_python=has_own,
         )
-    else:
-        paths = (str(imports), given.get("PYTHONPATH", ""))
-        given["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+    paths = (str(imports), given.get("PYTHONPATH", ""))
+    given["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     if has_own or (is_command and "PATH" not in workload.env):
         programs = str(Path(context.python).parent)
         given["PATH"] = os.pathsep.join((programs, given.get("PATH", os.defpath)))

@@ -97,13 +97,18 @@ def code_of_run(
         CodeUnproven: the run was to be of a commit, which is not shown.
         CodeStale: it was to be of what is in the project, and loaded a copy that differs.
     """
-    side = _Side(context)
+    side, tree = _Side(context), context.tree
     files, strays = side.loaded({Path(file) for log in logs for file in log.files})
     unlogged = set(measured) - {log.pid for log in logs} - {0}
-    if context.tree is not None:
-        _hold_to_commit(context.tree, workload, files, strays, has_log=bool(logs))
+    if tree is not None:
+        if strays:
+            raise _unproven("code-from-elsewhere", workload, tree, **_some(strays))
+        if not logs:
+            raise _unproven("no-import-log", workload, tree)
+        if not files:
+            raise _unproven("nothing-of-commit-loaded", workload, tree)
         if unlogged:
-            raise _unproven("no-import-log-of-steps", workload, context.tree, pid=min(unlogged))
+            raise _unproven("no-import-log-of-steps", workload, tree, pid=min(unlogged))
     elif strays:
         copy, file = min(strays.items())
         raise CodeStale("copy-differs", workload=workload.id, copy=copy, file=side.shown(file))
@@ -116,51 +121,22 @@ def code_of_run(
             digests[side.shown(file)] = hashlib.sha256(changed).hexdigest()
         elif is_tracked or written_at <= context.began_at:
             digests[side.shown(file)] = _digest(file)
-    if context.tree is None and (unlogged or not logs):
+    if tree is None and (unlogged or not logs):
         baselines = context.settings.baselines
         digests[ALL_TRACKED] = _all_tracked(context.root, baselines, env=context.env)
     return digests
-
-
-def _hold_to_commit(
-    tree: Worktree,
-    workload: Workload,
-    files: Collection[Path],
-    strays: Collection[Path],
-    *,
-    has_log: bool,
-) -> None:
-    """Refuse a run in a checkout that loaded code from elsewhere, or not what it must have loaded:
-    the workload, or a command's scripts."""
-    if strays:
-        raise _unproven("code-from-elsewhere", workload, tree, **_some(strays))
-    if not has_log:
-        raise _unproven("no-import-log", workload, tree)
-    if not files:
-        raise _unproven("nothing-of-commit-loaded", workload, tree)
-    words = (workload.source,) if workload.command is None else workload.command
-    for word in words:
-        file = Path(os.path.realpath(tree.root / (workload.cwd or ".") / word))
-        if file.suffix != ".py" or file in files or not file.is_relative_to(tree.top):
-            continue
-        if file.is_file():
-            path = os.path.relpath(file, tree.root)
-            raise _unproven("file-of-commit-not-loaded", workload, tree, file=path)
 
 
 class _Side:
     """The files of one side, and what may be a copy of them."""
 
     def __init__(self, context: RunContext) -> None:
-        self._env, self._root, self._tree = context.env, context.root.resolve(), context.tree
-        self._trees: tuple[Path, ...] = (self._root,)
-        if context.tree is not None:
-            self._trees = (context.tree.top, context.tree.origin_top)
-        else:
-            with suppress(RepositoryUnreadable):
-                self._trees = (git.top(self._root, env=self._env),)
-        self._top = self._trees[0]
+        self._env, self._root = context.env, context.root.resolve()
+        self._is_reference, self._top = context.tree is not None, self._root
+        with suppress(RepositoryUnreadable):
+            self._top = git.top(self._root, env=self._env)
         self._own = Place(self._top, is_tree=True)
+        self._trees = {self._top} if context.tree is None else {self._top, context.tree.origin_top}
         self._places = Places(*self._trees)
 
     def loaded(self, files: Iterable[Path]) -> tuple[set[Path], dict[Path, Path]]:
@@ -197,7 +173,7 @@ class _Side:
                 found = {one for one in self.tracked if str(one).endswith(f"/{inner}")}
             else:
                 continue
-            proves_none = self._tree is not None and file.suffix == COMPILED
+            proves_none = self._is_reference and file.suffix == COMPILED
             if found or proves_none or place.folder in self._trees:
                 yield file, sorted(found)
 

@@ -189,15 +189,10 @@ def test_a_file_that_is_executed_through_a_link_is_what_it_leads_to(sides: Sides
     assert sides.here("linked/proj/core.py") == {"src/proj/core.py"}
 
 
-def test_a_workload_that_its_commit_did_not_load_is_unproven(sides: Sides) -> None:
-    for workload, files, code in (
-        (FUNCTION, ["src/proj/core.py"], "file-of-commit-not-loaded"),
-        (COMMAND, ["src/proj/core.py"], "file-of-commit-not-loaded"),
-        (FUNCTION, [], "nothing-of-commit-loaded"),
-    ):
-        with pytest.raises(CodeUnproven) as unproven:
-            sides.there(*files, workload=workload)
-        assert unproven.value.code == code
+def test_a_run_that_loaded_nothing_of_its_commit_is_unproven(sides: Sides) -> None:
+    with pytest.raises(CodeUnproven) as unproven:
+        sides.there()
+    assert unproven.value.code == "nothing-of-commit-loaded"
     with pytest.raises(CodeUnproven) as unproven:
         code_of_run(sides.context(sides.tree), FUNCTION, [], started_at=NOW)
     assert unproven.value.code == "no-import-log"

@@ -65,7 +65,6 @@ def test_the_pin_holds_the_running_perfgate_as_if_it_were_installed(
     tree: Worktree, tmp_path: Path
 ) -> None:
     pin(tree)
-    pin(tree)
     old = tree.root / "perfgate"
     old.mkdir()
     (old / "__init__.py").write_text("raise SystemExit('another')")
