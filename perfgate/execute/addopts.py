@@ -5,23 +5,22 @@ Light by design: a worker imports it.
 
 from __future__ import annotations
 
-import argparse
+import re
 import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
 from iniconfig import IniConfig, ParseError
 
 INI = "--override-ini="
-_BEGINNING = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-"""The options that pytest begins with; of short options that stand together in one word none is."""
-_BEGINNING.add_argument("-p", action="append", default=[])
-_BEGINNING.add_argument("-o", INI.rstrip("="), dest="ini", action="append", default=[])
-_BEGINNING.add_argument("--import-mode")
-_BEGINNING.add_argument("--confcutdir")
+_STARTS = re.compile(
+    r"(-p|-o)(.+)?|(--(?:override-ini|import-mode|confcutdir))(?:=(.*))?", re.DOTALL
+)
+"""An option that pytest begins with, and its value if that is not the next word; of short options
+that stand together in one word none is."""
 
 
 def settings_of(path: Path) -> Mapping[str, Any]:
@@ -75,19 +74,28 @@ def starting_options(words: Sequence[str], *, folder: Path) -> tuple[str, ...]:
     """Return the options among some words that say which files, plugins and ini values pytest
     begins with.
 
-    They come back sorted, in one spelling each, a `--confcutdir` as an absolute path; `folder` is
-    what it is relative to.
+    They come back in one spelling each, a `--confcutdir` as an absolute path; `folder` is what it
+    is relative to.
     """
-    try:
-        found, _ = _BEGINNING.parse_known_args(list(words))
-    except argparse.ArgumentError:  # which pytest itself refuses
-        return ()
-    options = [word for name in found.p for word in ("-p", name)]
-    options += [f"{INI}{value}" for value in found.ini]
-    if found.import_mode is not None:
-        options.append(f"--import-mode={found.import_mode}")
-    if found.confcutdir is not None:
-        options.append(f"--confcutdir={(folder / found.confcutdir).resolve()}")
+    options: list[str] = []
+    left = takewhile("--".__ne__, words)
+    for word in left:
+        found = _STARTS.fullmatch(word)
+        if found is None:
+            continue
+        name, value = found[1] or found[3], found[2] or found[4]
+        value = next(left, None) if value is None else value
+        if value is None:  # which pytest itself refuses
+            return ()
+        match name:
+            case "-p":
+                options += [name, value]
+            case "--import-mode":
+                options.append(f"{name}={value}")
+            case "--confcutdir":
+                options.append(f"{name}={(folder / value).resolve()}")
+            case _:
+                options.append(f"{INI}{value}")
     return tuple(options)
 
 

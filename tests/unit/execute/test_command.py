@@ -45,7 +45,7 @@ def test_what_addopts_says_of_how_pytest_begins_comes_before_what_was_given(tmp_
         records.workload(), Path("order.json"), python="/py", pytest_options=options
     )
     own = (
-        *("-p", "mine", "--override-ini=a=b", "--import-mode=append"),
+        *("-p", "mine", "--import-mode=append", "--override-ini=a=b"),
         f"--confcutdir={tmp_path.parent}",
     )
     assert built[-len(own) - 4 : -4] == own
