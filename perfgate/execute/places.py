@@ -58,28 +58,29 @@ class Places:
     def of(self, file: Path) -> Place | None:
         """Where a file belongs, also behind links; one found among packages by a link is theirs.
         None of what is nobody's."""
-        return self._of_folder(self.real(file).parent) or self._of_folder(file.parent)
+        return self.around(self.real(file).parent) or self.around(file.parent)
 
-    def _of_folder(self, folder: Path) -> Place | None:
+    def around(self, folder: Path) -> Place | None:
+        """The innermost place that a folder without links is, or lies in."""
         if folder not in self._known:
-            around = None if folder == folder.parent else self._of_folder(folder.parent)
-            self._known[folder] = self._look(folder, around)
+            outer = None if folder == folder.parent else self.around(folder.parent)
+            self._known[folder] = self._look(folder, outer)
         return self._known[folder]
 
-    def _look(self, folder: Path, around: Place | None) -> Place | None:
+    def _look(self, folder: Path, outer: Place | None) -> Place | None:
         if folder in self._trees:
             return Place(folder, is_tree=True)
         if folder == PACKAGE or folder.name == KEPT:
             return None
-        if is_environment(folder):
+        if _is_environment(folder):
             return Place(folder, is_tree=False)
         if (folder / ".git").exists() and not _is_submodule(folder):
             return Place(folder, is_tree=True)
         # A tree that is compared may have such a folder of its own, if it is no environment itself.
-        top = None if around is None or around.folder not in self._trees else around.folder
-        if (top is None or is_environment(top)) and _holds_packages(folder):
+        top = None if outer is None or outer.folder not in self._trees else outer.folder
+        if (top is None or _is_environment(top)) and _holds_packages(folder):
             return Place(folder, is_tree=False)
-        return around
+        return outer
 
 
 def _is_submodule(folder: Path) -> bool:
@@ -97,6 +98,6 @@ def _holds_packages(folder: Path) -> bool:
     return False
 
 
-def is_environment(folder: Path) -> bool:
+def _is_environment(folder: Path) -> bool:
     """Whether a folder is a virtual environment, or one of conda."""
     return (folder / "pyvenv.cfg").is_file() or (folder / "conda-meta").is_dir()

@@ -30,7 +30,7 @@ from functools import cached_property
 from importlib import metadata
 from pathlib import Path
 from typing import Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from perfgate.execute.context import RunContext
 from perfgate.execute.places import Place, Places
@@ -187,10 +187,11 @@ class _Side:
 
     def _is_made_here(self, installed: metadata.Distribution) -> bool:
         """Whether a distribution was installed from a folder or archive of a side (PEP 610)."""
-        with suppress(ValueError, KeyError, TypeError):
-            url = urlsplit(json.loads(installed.read_text("direct_url.json") or "{}")["url"])
-            origin = Path(os.path.realpath(unquote(url.path)))
-            return url.scheme == "file" and any(map(origin.is_relative_to, self._trees))
+        with suppress(ValueError, LookupError, TypeError, AttributeError):
+            url = json.loads(installed.read_text("direct_url.json") or "{}")["url"]
+            scheme, _, path = url.partition("://")
+            origin = Path(os.path.realpath(unquote(path)))
+            return scheme == "file" and any(map(origin.is_relative_to, self._trees))
         return False
 
     @cached_property

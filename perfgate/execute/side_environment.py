@@ -4,6 +4,7 @@ runs none of it."""
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -12,7 +13,6 @@ from types import MappingProxyType
 from typing import Final
 
 from perfgate import __version__
-from perfgate.execute.addopts import INI
 from perfgate.execute.places import INSTALLED, PACKAGE
 from perfgate.execute.worktree import Worktree, not_written
 from perfgate.model.errors import ConfigInvalid, RevisionMissing, WorktreeFailed
@@ -24,6 +24,8 @@ TORCH_EXTENSIONS: Final = "TORCH_EXTENSIONS_DIR"
 """Where torch builds what `torch.utils.cpp_extension.load` is given, by a name of the caller's: of
 two commits at once, either would load what the other has built last. A checkout's goes with it: a
 gate builds it once for that side."""
+_ABSOLUTE: Final = re.compile(r"(?:^|(?<==))/.*", re.DOTALL)
+"""The path in a word of a command, or behind an option's `=`."""
 
 
 def pin(tree: Worktree) -> None:
@@ -133,8 +135,7 @@ def workload_there(workload: Workload, tree: Worktree) -> Workload:
 
 
 def _word_there(word: str, tree: Worktree) -> str:
-    option, equals, value = ("", "", word) if word.startswith("/") else word.partition("=")
-    return f"{option}{equals}{_path_there(value, tree)}"
+    return _ABSOLUTE.sub(lambda path: _path_there(path[0], tree), word, count=1)
 
 
 def _path_there(path: str, tree: Worktree) -> str:
@@ -164,8 +165,6 @@ def options_there(options: Sequence[str], tree: Worktree) -> tuple[str, ...]:
             ini = tree.counterpart(Path(next(left)))
         elif option.startswith("--confcutdir="):
             confined = tree.counterpart(Path(option.partition("=")[2]))
-        elif option.startswith(INI):
-            kept.append(f"{INI}{_word_there(option.removeprefix(INI), tree)}")
         elif not option.startswith("--rootdir="):
             kept.append(_word_there(option, tree))
     if ini is None or not ini.is_file():

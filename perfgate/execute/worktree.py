@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from perfgate.execute.places import is_environment
+from perfgate.execute.places import Place, Places
 from perfgate.model.errors import RepositoryUnreadable, WorktreeFailed
 from perfgate.model.note import note
 from perfgate.system import git
@@ -66,11 +66,9 @@ class Worktree:
         """The same place in the checkout; None of what is not the project's: elsewhere, or in an
         environment."""
         real = Path(os.path.realpath(path))
-        if not real.is_relative_to(self.origin_top) or real.is_relative_to(self.home):
-            return None
-        inner = real.relative_to(self.origin_top)
-        folders = (self.origin_top / part for part in (inner, *inner.parents[:-1]))
-        return None if any(map(is_environment, folders)) else self.top / inner
+        if Places(self.origin_top).around(real) == Place(self.origin_top, is_tree=True):
+            return self.top / real.relative_to(self.origin_top)
+        return None
 
 
 @contextmanager

@@ -3,8 +3,6 @@ commits left of files, and other commits checked out into folders of perfgate's 
 
 from __future__ import annotations
 
-import getpass
-import os
 import re
 import shutil
 from contextlib import suppress
@@ -12,6 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Final
+
+import psutil
 
 from perfgate.model.baseline import Commit
 from perfgate.model.errors import RepositoryUnreadable, RevisionMissing, WorktreeFailed
@@ -54,10 +54,7 @@ def author(root: Path, *, env: Env = None) -> str:
     with suppress(RepositoryUnreadable):
         known = ask(root, env, "var", "GIT_AUTHOR_IDENT", settings=("user.useConfigOnly=true",))
         return known.rpartition(">")[0] + ">"
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):  # a container's user without a name
-        return f"user {os.getuid()}"
+    return psutil.Process().username()
 
 
 def is_shallow(root: Path, *, env: Env = None) -> bool:
