@@ -114,7 +114,7 @@ def code_of_run(
         raise CodeStale("copy-differs", workload=workload.id, copy=copy, file=side.shown(file))
     files |= set(side.named_in(workload))
     digests: dict[str, str] = {}
-    for file in sorted(files - side.ignored(files - side.tracked)):
+    for file in sorted(files - side.ignored(files)):
         written_at, is_tracked = file.stat().st_mtime, file in side.tracked
         if is_tracked and written_at > started_at:
             changed = f"{file} {started_at}".encode()
@@ -204,11 +204,9 @@ class _Side:
             return {file for file in files_below(self._top) if file.suffix == ".py"}
 
     def ignored(self, files: Collection[Path]) -> set[Path]:
-        """The Python files among some that git ignores; none where it does not say."""
-        python = [str(file) for file in files if file.suffix == ".py"]
-        with suppress(RepositoryUnreadable):
-            return {self._top / name for name in git.ignored(self._top, python, env=self._env)}
-        return set()
+        """The Python files among some that git ignores."""
+        python = {file for file in files if file.suffix == ".py"} - self.tracked
+        return git.ignored(self._top, python, env=self._env)
 
     def named_in(self, workload: Workload) -> Iterator[Path]:
         """The files of the project that a command's words name, also behind `--option=` or in a

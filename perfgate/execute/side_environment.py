@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
 from perfgate import __version__
@@ -181,16 +180,15 @@ def options_there(options: Sequence[str], tree: Worktree) -> tuple[str, ...]:
 def environment_there(
     env: Mapping[str, str],
     tree: Worktree,
+    workload: Workload | None = None,
     *,
-    declared: Mapping[str, str] = MappingProxyType({}),
-    is_command: bool = False,
     has_own_python: bool = False,
 ) -> dict[str, str]:
     """The environment of a run in the checkout: what Python finds in the project, it finds there.
 
-    The variables that the workload itself has `declared` lead there too, where they are absolute
-    paths of the project, and editable installations in this interpreter's environment, unless the
-    checkout `has_own_python`. What torch compiles as it runs lies next to the checkout, whatever
+    The variables that the workload itself declares lead there too, where they are absolute paths of
+    the project, and editable installations in this interpreter's environment, unless the checkout
+    `has_own_python`. What torch compiles as it runs lies next to the checkout, whatever
     was said of it. `pin` has been called for it; a command does not get what that made.
     """
 
@@ -198,11 +196,12 @@ def environment_there(
         return [_path_there(path, tree) for path in paths.split(os.pathsep)]
 
     folders = [
-        *(() if is_command else (str(tree.home / "worker"),)),
+        *(() if workload is not None and workload.command else (str(tree.home / "worker"),)),
         *(str(folder) for folder in (tree.root, tree.root / "src") if folder.is_dir()),
         *filter(None, led(env.get("PYTHONPATH", ""))),
         *(() if has_own_python else _editable(tree)),
     ]
+    declared = {} if workload is None else workload.env
     return {
         **env,
         **{name: os.pathsep.join(led(value)) for name, value in declared.items()},

@@ -45,18 +45,14 @@ def tracked_files(root: Path, *, env: Env = None) -> tuple[str, ...]:
     return tuple(sorted({name for name in listed.split("\0") if name and (root / name).is_file()}))
 
 
-def ignored(root: Path, paths: Collection[str], *, env: Env = None) -> set[str]:
-    """Return those of some untracked files, relative to `root` or absolute, that git ignores, as
-    paths from `root`.
-
-    Raises:
-        RepositoryUnreadable: no git, no repository, one lies outside, or git refuses.
-    """
-    if not paths:
-        return set()
+def ignored(root: Path, files: Collection[Path], *, env: Env = None) -> set[Path]:
+    """Return those of some untracked files below `root` that git ignores; none where it does not
+    say."""
     words = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--")
-    listed = ask(root, env, *words, *(f":(literal){path}" for path in paths))
-    return {name for name in listed.split("\0") if name}
+    with suppress(RepositoryUnreadable):
+        listed = ask(root, env, *words, *(f":(literal){file}" for file in files)) if files else ""
+        return {root / name for name in listed.split("\0") if name}
+    return set()
 
 
 def is_same_repository(one: Path, other: Path, *, env: Env = None) -> bool:
