@@ -32,7 +32,7 @@ from perfgate.machine import gpu_lock
 from perfgate.model.baseline import Result
 from perfgate.model.errors import BaselineUnreadable, ConfigInvalid, NotMeasured, PerfgateError
 from perfgate.model.machine import Machine, differing
-from perfgate.model.metric import Metric
+from perfgate.model.metric import Values
 from perfgate.model.note import Note, Severity, note, noted
 from perfgate.model.outcome import Outcome
 from perfgate.model.secrets import Cleaner
@@ -64,7 +64,7 @@ class Gate:
         listener: Listener,
         *,
         runs_given: bool = False,
-        budgets_given: Collection[Metric] = (),
+        budgets_given: Values | None = None,
     ) -> None:
         self.root, self.settings = of.root, of.settings
         self.store = Store(of.root, of.settings.baselines)
@@ -80,7 +80,7 @@ class Gate:
         self._against = of.against
         self._listener = listener
         self._runs_given = runs_given
-        self._budgets_given = frozenset(budgets_given)
+        self._budgets_given = budgets_given
         self._laboratory = Laboratory(
             of, listener, time_left_s=self._time_left_s, at_end=self._start_next
         )
@@ -129,19 +129,19 @@ class Gate:
         except BaselineUnreadable:
             return frozenset()
 
-    def policy(self, workload: Workload | None) -> Policy:
-        """The policy for one workload; for all together without one."""
-        return Policy.from_settings(
+    def policy(self, workload: Workload) -> Policy:
+        """The policy for one workload."""
+        return Policy.of(
             self.settings,
             workload,
             runs_given=self._runs_given,
             budgets_given=self._budgets_given,
-            workloads=self.sharing,
+            sharing=self.sharing,
         )
 
     def opens(self, verdict: Verdict) -> bool:
         """Whether a verdict lets the build pass under the settings."""
-        return self.policy(self.workloads[verdict.workload]).opens(verdict)
+        return self.settings.opens(verdict)
 
     # One workload
 
@@ -353,13 +353,13 @@ class Gate:
         here: one for two GPUs may skip itself on a machine with one. `skipped_files` have why they
         skipped themselves: nobody knows which workloads they hold.
         """
-        not_kept, policy = self.step_down(), self.policy(None)
+        not_kept = self.step_down()
         expected = [workload.id for workload in collected]
         known = frozenset(expected)
         try:
             machine = self._look()
         except PerfgateError:
-            return close(expected, self.verdicts, policy).but(*not_kept)
+            return close(expected, self.verdicts, self.settings).but(*not_kept)
         may_lack = known.intersection(skipped) if self.verdicts else ()
         expected = [
             name
@@ -373,7 +373,7 @@ class Gate:
                 gone += lost_with_gpus(self.store, machine, self.verdicts, chosen)
         except BaselineUnreadable as broken:
             gone = [noted(broken, Severity.INVALID)]
-        return close(expected, self.verdicts, policy).but(*gone, *not_kept)
+        return close(expected, self.verdicts, self.settings).but(*gone, *not_kept)
 
     def step_down(self) -> list[Note]:
         """Take up the losses that show now that all are judged (Holm), in what is kept too.
