@@ -38,13 +38,15 @@ from perfgate.execute.folder import (
     ORDER,
     RAW,
     WORKER_REPORT,
+    ImportLog,
     clear,
     keep_exports,
     keep_log,
     make_folder,
+    read_import_logs,
     read_worker_report,
 )
-from perfgate.execute.provenance import ImportLog, code_of_run, read_import_logs
+from perfgate.execute.provenance import code_of_run
 from perfgate.execute.script_hold import FIFOS
 from perfgate.execute.side_environment import declared_there, workload_there
 from perfgate.machine import RankWatch, Sampler
