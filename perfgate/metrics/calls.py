@@ -6,9 +6,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import IntFlag
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perfgate.metrics.attribution import Segments
 from perfgate.metrics.intervals import FOREVER
@@ -22,6 +23,7 @@ from perfgate.model.timeline import (
     Timeline,
 )
 
+_Whole = TypeVar("_Whole", bound=np.signedinteger[Any])
 _SPARSE: Final = 4
 """A table by correlation id may be this many times longer than its rows; beyond that ids are
 renumbered."""
@@ -115,10 +117,7 @@ class ProcessCalls:
             rows = np.arange(len(calls.start))[rows][np.argsort(begun, kind="stable")]
         self.start, self.end, self.thread = calls.start[rows], calls.end[rows], calls.thread[rows]
         self.correlation = calls.correlation[rows]
-        # What has no call is in place -1: the last one here.
-        self._begun = np.append(self.start, FOREVER)
-        self._segment = np.append(segments.at(self.start), np.int32(-1))
-        self.start, self.segment = self._begun[:-1], self._segment[:-1]
+        self.segment = segments.at(self.start)
         self.by_segment = np.bincount(self.segment, minlength=len(segments))
         """How many."""
         self.turn = taken(segments.turn, self.segment)
@@ -187,11 +186,11 @@ class ProcessCalls:
 
     def begun(self, place: SmallInts) -> Ints:
         """When the calls in these places began, `FOREVER` where there is none."""
-        return self._begun.take(place)
+        return _taken(self.start, place, FOREVER)
 
     def segment_at(self, place: SmallInts) -> SmallInts:
         """The segments of the calls in these places, -1 where there is none."""
-        return self._segment.take(place)
+        return _taken(self.segment, place, -1)
 
     def lost_copies(self, left_by: Flags) -> tuple[int, int]:
         """How many calls copy, and how many copies the last turns lack; `left_by` says which calls
@@ -225,6 +224,14 @@ class ProcessCalls:
         after = int(np.flatnonzero(holds >= usual_held)[-1]) + 1
         lost = np.minimum(usual_held - holds[after:], lacks[after:] - usual_lacking)
         return int(asked.sum()), int(np.maximum(lost, 0).sum())
+
+
+def _taken(values: NDArray[_Whole], place: SmallInts, none: int) -> NDArray[_Whole]:
+    if not len(values):
+        return np.full(len(place), none, values.dtype)
+    found = values.take(place)
+    found[place < 0] = none
+    return found
 
 
 def lost_nodes(launch: Ints, node: Ints) -> tuple[int, int]:
