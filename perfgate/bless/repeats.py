@@ -3,7 +3,6 @@ another speed: pure."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,8 +10,8 @@ from typing import Final
 
 import numpy as np
 
-from perfgate.judge.compare import PRIOR_DF, Occasions, SideSums, with_stored
-from perfgate.judge.times import SPECS, as_x, columns, is_usable
+from perfgate.judge.compare import SideSums, compared, of_occasions
+from perfgate.judge.times import SPECS, as_x, columns, is_usable, to_x
 from perfgate.model.baseline import (
     Baseline,
     BlessedRun,
@@ -22,7 +21,7 @@ from perfgate.model.baseline import (
     code_digest,
 )
 from perfgate.model.machine import Machine
-from perfgate.model.metric import COUNTS, GATED_TIMES, METRICS, Basis, Metric, budget_of
+from perfgate.model.metric import COUNTS, GATED_TIMES, METRICS, Metric, budget_of
 from perfgate.model.note import Note, note
 from perfgate.model.outcome import Outcome
 
@@ -183,10 +182,10 @@ def plainly_differ(baseline: Baseline, result: Result, budgets: Mapping[Metric, 
         if budget is None or not is_usable(before, after):
             continue
         spec = SPECS[metric]
-        beyond = math.log1p(budget) if spec.basis is Basis.LOG else budget
+        beyond = to_x(spec.basis, budget)
         sums = [SideSums.of(x, np.ones_like(x, dtype=np.bool_)) for x in (before, after)]
-        occasions = Occasions(sd=np.asarray(spec.occasion_sd), df=PRIOR_DF, number=1)
-        found = with_stored(*sums, prior_sd=spec.prior_sd, occasions=occasions)
+        between = of_occasions(spec.occasion_sd, 1)
+        found = compared(*sums, prior_sd=spec.prior_sd, between=between)
         p_value = found.p_value(slower=bool(found.estimate > 0))
         if abs(found.estimate) > _BUDGETS * beyond and p_value < _SURELY:
             return True

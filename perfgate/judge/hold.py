@@ -86,11 +86,11 @@ def holds(
         squared, df = within * 2 / runs, 2.0 * runs - 2
     else:
         blessed, occasions = fuller or (len(x), len(baseline.occasions))
-        between = rule.occasions(x, kept)
-        tau = max(float(between.sd), rule.spec.occasion_sd) ** 2 * (1 + 1 / occasions)
+        sd, sd_df = rule.tau(x, kept)
+        tau = max(float(sd), rule.spec.occasion_sd) ** 2 * (1 + 1 / occasions)
         of_runs = within * (1 / blessed + 1 / runs)
         squared = of_runs + tau
-        tau_df = between.df + occasions - between.number
+        tau_df = sd_df + occasions - len(baseline.occasions)
         df = 1 / ((of_runs / squared) ** 2 / max(own_df, PRIOR_DF) + (tau / squared) ** 2 / tau_df)
     noncentral = float(special().stdtrit(df, plan.pass_confidence(runs)))
     quantile = float(special().nctdtrit(max(own_df, PRIOR_DF), noncentral, PASS_CONFIDENCE))

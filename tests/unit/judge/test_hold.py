@@ -20,8 +20,8 @@ from perfgate.judge.hold import (
     stored_x,
     too_coarse,
 )
+from perfgate.judge.look import look_at
 from perfgate.judge.looks import AB_PLAN, INTERLEAVED_PLAN, STORED_PLAN, Plan
-from perfgate.judge.times import look_at
 from perfgate.model.metric import Metric
 
 M = Metric
