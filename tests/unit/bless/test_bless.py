@@ -410,6 +410,14 @@ def test_without_step_times_there_is_no_anchor() -> None:
     assert new.breakdown.ranges != ()
 
 
+def test_runs_that_lie_too_far_apart_for_stored_ones_to_show_anything_are_refused() -> None:
+    rough = records.result(measured=records.runs(10.0, 10.3, 9.7, 10.15, 9.85))
+    alone = rough.model_copy(update={"commit": None})
+    assert refusal(alone).code == "bless-coarse"
+    for result, budgets in ((rough, None), (alone, {Metric.STEP_MS: 0.9})):
+        assert len(bless(result, budgets=budgets).runs) == 5
+
+
 # Ranges, differences, costs
 
 
@@ -489,6 +497,8 @@ def at_minutes(minutes: float, outcome: Outcome = Outcome.PASSED) -> Result:
         (at_minutes(14), None, "occasion-not-another"),
         (at_minutes(-14), None, "occasion-not-another"),
         (at_minutes(99), with_code([{}] * 28), "occasion-no-room"),
+        # An accepted loss has no part in how the machine is.
+        (records.result(Outcome.REGRESSED), None, "occasion-not-another"),
     ],
 )
 def test_what_is_no_further_occasion_is_not_added(
@@ -534,4 +544,4 @@ def test_an_added_occasion_lets_the_oldest_go_that_do_not_find_room_in_30_runs()
 def test_the_next_gate_counts_an_added_result_once() -> None:
     later = records.result(at=LATER)
     found = repeats(extend(later), [later, records.result()])
-    assert ([len(one.runs) for one in found.occasions], found.results) == ([5, 5], 0)
+    assert [len(one.runs) for one in found.occasions] == [5, 5]
