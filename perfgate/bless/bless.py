@@ -19,10 +19,9 @@ from perfgate.bless.refusals import (
     refuse_unsound,
     refused,
 )
-from perfgate.bless.repeats import occasion_of, plainly_differ, together, why_no_repeat
+from perfgate.bless.repeats import gated, occasion_of, plainly_differ, together, why_no_repeat
 from perfgate.explain import sides
 from perfgate.explain.breakdown import breakdown_of, kept
-from perfgate.explain.shown import start_notes
 from perfgate.judge.evidence import Evidence
 from perfgate.judge.hold import holds
 from perfgate.judge.judge import judge
@@ -40,8 +39,8 @@ from perfgate.model.baseline import (
 )
 from perfgate.model.comparison import Side
 from perfgate.model.errors import BlessRefused
-from perfgate.model.metric import GATED_TIMES, Basis, Metric, budget_of
-from perfgate.model.note import Note, note, quoted
+from perfgate.model.metric import Basis, Metric, budget_of
+from perfgate.model.note import note, quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
 from perfgate.model.settings import Policy, Settings
@@ -118,8 +117,7 @@ def bless(
             reason=blessing.reason,
         )
     if old is not None and not consent.accept_regression:
-        evidence = Evidence(workload=new.workload, blessed=old, alone=_runs(joined))
-        _refuse_loss(newest, evidence, budgets)
+        _refuse_loss(joined, old, budgets)
     if consent.hold is None:
         _refuse_coarse(new, written, settings)
     else:
@@ -174,20 +172,6 @@ def differences(old: Baseline | None, new: Baseline) -> tuple[MetricVerdict, ...
     """Return what blessing changes: medians over the runs of both, without a judgement."""
     before = Side(label=quoted("old"), values={}) if old is None else Side.of_baseline("old", old)
     return sides.differences(before, Side.of_baseline("new", new))
-
-
-def worth_knowing(
-    baseline: Baseline, newest: Result, not_on: str | None = None
-) -> tuple[Note, ...]:
-    """Say what to know of a baseline besides its numbers.
-
-    `newest` is the last result that it is of, `not_on` the default branch where that does not hold
-    its commit.
-    """
-    found = start_notes(newest.runs)
-    if (why := why_no_ab_run(baseline)) is not None:
-        return (note("never-an-ab-run", why=why), *found)
-    return (*([] if not_on is None else [note("commit-not-on-branch", branch=not_on)]), *found)
 
 
 def is_alike(baseline: Baseline, result: Result) -> bool:
@@ -253,21 +237,22 @@ def _joined(
     return joined
 
 
-def _refuse_loss(result: Result, evidence: Evidence, budgets: Mapping[Metric, float]) -> None:
+def _refuse_loss(results: Sequence[Result], old: Baseline, budgets: Mapping[Metric, float]) -> None:
     """Refuse a loss against what is blessed now, which may be another baseline than the result was
     judged by."""
-    allowed = {metric: budget_of(metric, budgets) or 0.0 for metric in GATED_TIMES}
+    allowed = gated(old, budgets)
+    evidence = Evidence(workload=old.workload, blessed=old, alone=_runs(results))
     policy = Policy(runs=len(evidence.alone), budgets=allowed)
     for row in judge(evidence, policy, Stage.STORED).metrics:
         metric, change = row.metric, row.change or 0.0
         if row.is_count:
             # What a gate takes for chance is no loss here either.
             if row.outcome in (Outcome.REGRESSED, Outcome.INCONCLUSIVE):
-                raise loss(result, note("bless-count-rose", metric=metric, reason=row.reason))
+                raise loss(results[0], note("bless-count-rose", metric=metric, reason=row.reason))
         elif change >= allowed[metric]:
             code = "bless-share-rose" if row.basis is Basis.STEP else "bless-time-rose"
             rose = note(code, metric=metric, change=change, budget=allowed[metric])
-            raise loss(result, rose)
+            raise loss(results[0], rose)
 
 
 def _refuse_coarse(new: Baseline, budgets: Mapping[Metric, float], settings: Settings) -> None:

@@ -56,14 +56,14 @@ def calibrate(
         CalibrationRefused: the baseline holds no time metric of which an SD could be known.
     """
     found, there = repeats(baseline, results), columns(baseline.runs)
-    budgets = {metric: budgets.get(metric, SPECS[metric].budget) for metric in SPECS}
+    budgets = gated(baseline, budgets)
     known: dict[Metric, Spread] = {}
     dropped: dict[Metric, int] = {}
-    for metric in gated(baseline):
+    for metric, budget in budgets.items():
         values = [[run.values[metric] for run in one.runs] for one in found.occasions]
         x = [as_x(metric, np.array(of_occasion), there) for of_occasion in values]
         if is_usable(*x):
-            known[metric] = spread = _spread(SPECS[metric], x, budgets[metric], at)
+            known[metric] = spread = _spread(SPECS[metric], x, budget, at)
             dropped[metric] = found.runs - spread.runs
     calibrated = baseline.model_copy(update={"calibration": {**baseline.calibration, **known}})
     times = [
@@ -140,7 +140,7 @@ def _notes(
     for metric, n in dropped.items():
         if n:
             yield note("repeats-dropped", metric=metric, n=n, runs=found.runs - n, of=found.runs)
-    for metric in gated(baseline):
+    for metric in gated(baseline, {}):
         if metric not in dropped:
             yield note("not-calibrated", metric=metric)
     groups = [list(group) for _, group in groupby(sorted(found.left_out, key=repr), key=repr)]
@@ -161,7 +161,7 @@ def refuse_changed(baseline: Baseline, *, code_now: Mapping[str, str]) -> None:
     Raises:
         CalibrationRefused: the code has changed, or there is nothing to calibrate.
     """
-    if not gated(baseline):
+    if not gated(baseline, {}):
         raise _nothing_to_calibrate(baseline)
     if changed := changed_code(baseline.code_files, code_now):
         raise CalibrationRefused(

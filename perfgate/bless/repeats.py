@@ -21,7 +21,7 @@ from perfgate.model.baseline import (
     code_digest,
 )
 from perfgate.model.machine import Machine
-from perfgate.model.metric import COUNTS, GATED_TIMES, METRICS, Metric
+from perfgate.model.metric import COUNTS, METRICS, Metric
 from perfgate.model.note import Note, note
 from perfgate.model.outcome import Outcome
 
@@ -148,9 +148,14 @@ def is_in(baseline: Baseline, result: Result) -> bool:
     return all(_known_by(BlessedRun.of(run)) in blessed for run in result.runs)
 
 
-def gated(baseline: Baseline) -> tuple[Metric, ...]:
-    """Return the time metrics that a gate holds against this baseline."""
-    return tuple(metric for metric in GATED_TIMES if baseline.values(metric))
+def gated(baseline: Baseline, budgets: Mapping[Metric, float]) -> dict[Metric, float]:
+    """Return the time metrics that a gate holds against this baseline, with their budgets, as
+    fractions: `budgets`, over the defaults."""
+    return {
+        metric: budgets.get(metric, spec.budget)
+        for metric, spec in SPECS.items()
+        if baseline.values(metric)
+    }
 
 
 def _known_by(run: BlessedRun) -> frozenset[tuple[Metric, float]]:
@@ -174,7 +179,7 @@ def plainly_differ(baseline: Baseline, result: Result, budgets: Mapping[Metric, 
     speed.
     """
     there, now = columns(baseline.runs), columns([BlessedRun.of(run) for run in result.runs])
-    for metric in gated(baseline):
+    for metric, budget in gated(baseline, budgets).items():
         if metric not in now:
             continue
         spec, sides = SPECS[metric], [as_x(metric, of[metric], there) for of in (there, now)]
@@ -183,7 +188,7 @@ def plainly_differ(baseline: Baseline, result: Result, budgets: Mapping[Metric, 
         before, after = (SideSums.of(x, np.ones_like(x, dtype=np.bool_)) for x in sides)
         between = of_occasions(spec.occasion_sd, 1)
         found = compared(before, after, prior_sd=spec.prior_sd, between=between)
-        plainly = _BUDGETS * to_x(spec.basis, budgets.get(metric, spec.budget))
+        plainly = _BUDGETS * to_x(spec.basis, budget)
         p_value = found.p_value(slower=bool(found.estimate > 0))
         if abs(found.estimate) > plainly and p_value < _SURELY:
             return True

@@ -18,13 +18,11 @@ from syrupy.assertion import SnapshotAssertion
 
 from perfgate.bless.calibrate import (
     calibrate,
-    refuse_changed,
-    refuse_fresh,
     spreads,
 )
 from perfgate.bless.repeats import repeats, why_no_repeat
 from perfgate.judge.compare import FLOOR_SD
-from perfgate.model.baseline import Baseline, Result, Spread, code_digest, code_files
+from perfgate.model.baseline import Baseline, Result, Spread, code_digest
 from perfgate.model.errors import CalibrationRefused
 from perfgate.model.history import Calibration
 from perfgate.model.metric import METRICS, Metric
@@ -238,18 +236,6 @@ def test_shares_of_a_step_are_reported_of_the_baselines_median_step() -> None:
     assert spread(made, metric=Metric.GAP_MS).run_sd == pytest.approx(expected)
 
 
-def test_nothing_but_the_calibration_changes() -> None:
-    before = blessed()
-    found = calibrated(before, later(30))
-    assert set(found.baseline.calibration) == {
-        Metric.STEP_MS,
-        Metric.KERNEL_MS,
-        Metric.GAP_MS,
-        Metric.H2D_MS,
-    }
-    assert found.baseline.model_copy(update={"calibration": {}}) == before
-
-
 def test_an_outlier_is_set_aside_and_reported() -> None:
     found = calibrated(blessed(), later(30, 12.33, 14.0, 12.35, 12.34))
     assert found.times[0].spread.runs == 8
@@ -260,13 +246,6 @@ def test_an_outlier_is_set_aside_and_reported() -> None:
         "runs": 8,
         "of": 9,
     }
-
-
-def test_a_budget_is_held_against_what_runs_can_show() -> None:
-    budgets = {Metric.STEP_MS: 0.03}
-    found = calibrated(blessed(), later(30), budgets=budgets)
-    stored = found.times[0]
-    assert stored.budget == 0.03
 
 
 def codes(baseline: Baseline, *results: Result) -> list[str]:
@@ -313,29 +292,3 @@ def test_a_baseline_without_a_usable_clock_is_refused(
     with pytest.raises(CalibrationRefused) as refused:
         calibrated(made)
     assert refused.value.code == "calibrate-nothing-gated"
-
-
-# Refusals
-
-
-def test_changed_code_is_refused_before_it_is_measured() -> None:
-    baseline = blessed().model_copy(update={"code_files": code_files(records.CODE)})
-    refuse_changed(baseline, code_now=records.CODE)
-    with pytest.raises(CalibrationRefused) as refused:
-        refuse_changed(baseline, code_now={})
-    assert refused.value.code == "calibrate-code-changed"
-
-
-@pytest.mark.parametrize(
-    ("result", "code"),
-    [
-        (None, "calibrate-no-result"),
-        (unlike(code={"a.py": "0"}), "calibrate-no-repeat"),
-        (later(30, outcome=Outcome.INVALID), "calibrate-no-repeat"),
-    ],
-)
-def test_a_fresh_result_must_be_there_and_be_a_repeat(result: Result | None, code: str) -> None:
-    refuse_fresh(blessed(), later(30))
-    with pytest.raises(CalibrationRefused) as refused:
-        refuse_fresh(blessed(), result)
-    assert refused.value.code == code
