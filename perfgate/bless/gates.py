@@ -24,6 +24,8 @@ from perfgate.store.sealed import NotJson, first_complaint, parsed
 
 DOCUMENT_FILE: Final = "perfgate.json"
 PAGE_FILE: Final = "page.json"
+_SHARED: Final = ("started_at", "opens_gate", "exit_status", "shut_by", "machine", "loosening")
+"""What a page has in common with the document of its gate, next to its verdicts."""
 
 _Read = TypeVar("_Read", GateDocument, PageData)
 
@@ -96,9 +98,10 @@ def _gate_in(folder: Path, unread: list[Note]) -> Found:
     if os.path.lexists(file):
         try:
             page = _read(file, PageData, option="page-data")
-            # All else that a page shows is taken from the document.
             shown, judged = (
-                [(one.verdict, one.opens_gate) for one in of.workloads] for of in (page, document)
+                [getattr(of, name) for name in _SHARED]
+                + [(one.verdict, one.opens_gate) for one in of.workloads]
+                for of in (page, document)
             )
             if shown != judged:
                 raise DocumentUnreadable(

@@ -475,9 +475,16 @@ def test_what_is_nested_too_deeply_to_be_written_again_is_refused(tmp_path: Path
     assert codes_of(unread) == [("merge-document-unreadable", "merge-other-format")]
 
 
-def test_page_data_of_another_gate_is_left_out_and_its_document_counts(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [{"opens_gate": False}, {"machine": H100}, {"workloads": ()}],
+    ids=str,
+)
+def test_page_data_of_another_gate_is_left_out_and_its_document_counts(
+    tmp_path: Path, change: dict[str, object]
+) -> None:
     document = OPEN
-    page = gates.rich(document).model_copy(update={"workloads": ()})
+    page = gates.rich(document).model_copy(update=change)
     folder = gates.put(tmp_path / "a", document, page=page)
     ((only,), unread) = find_gates([folder])
     assert (only.document, only.page) == (document, None)
