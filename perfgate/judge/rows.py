@@ -93,7 +93,7 @@ def _rule(metric: Metric, case: Case) -> TimeRule:
     baseline = case.evidence.blessed
     rule = rule_of(metric, case.there, case.budgets, plan=case.plan, baseline=baseline)
     learnt = rule.learnt + case.evidence.spread.get(metric, Learnt())
-    return replace(rule, learnt=learnt, shares=case.times * case.policy.workloads)
+    return replace(rule, learnt=learnt, shares=case.times * case.policy.sharing)
 
 
 def _incomparable(
