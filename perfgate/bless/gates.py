@@ -25,7 +25,7 @@ from perfgate.store.sealed import NotJson, first_complaint, parsed
 DOCUMENT_FILE: Final = "perfgate.json"
 PAGE_FILE: Final = "page.json"
 _SHARED: Final = ("started_at", "opens_gate", "exit_status", "shut_by", "machine", "loosening")
-"""What a page has in common with the document of its gate, next to its verdicts."""
+"""What a page has in common with the document of its gate."""
 
 _Read = TypeVar("_Read", GateDocument, PageData)
 
@@ -94,23 +94,26 @@ def _gate_in(folder: Path, unread: list[Note]) -> Found:
     document = _read(folder / DOCUMENT_FILE, GateDocument, option="json")
     if document.gates:
         raise DocumentUnreadable("merge-of-merged", path=_text(folder / DOCUMENT_FILE))
-    page, file = None, folder / PAGE_FILE
-    if os.path.lexists(file):
+    page: PageData | None = None
+    if os.path.lexists(folder / PAGE_FILE):
         try:
-            page = _read(file, PageData, option="page-data")
-            shown, judged = (
-                [getattr(of, name) for name in _SHARED]
-                + [(one.verdict, one.opens_gate) for one in of.workloads]
-                for of in (page, document)
-            )
-            if shown != judged:
-                raise DocumentUnreadable(
-                    "merge-page-of-another-gate", path=_text(file), document=DOCUMENT_FILE
-                )
+            page = _page_of(document, folder / PAGE_FILE)
         except DocumentUnreadable as refused:
-            page = None
             unread.append(_note("merge-page-left-out", folder=folder, why=noted(refused)))
     return Found(folder=_text(folder), document=document, page=page)
+
+
+def _page_of(document: GateDocument, file: Path) -> PageData:
+    """The page's data; refused where it shows another verdict than the document."""
+    page = _read(file, PageData, option="page-data")
+    of_page = [(one.verdict, one.opens_gate) for one in page.workloads]
+    if of_page != [(one.verdict, one.opens_gate) for one in document.workloads] or any(
+        getattr(page, name) != getattr(document, name) for name in _SHARED
+    ):
+        raise DocumentUnreadable(
+            "merge-page-of-another-gate", path=_text(file), document=DOCUMENT_FILE
+        )
+    return page
 
 
 def _read(file: Path, of: type[_Read], *, option: str) -> _Read:
@@ -124,9 +127,11 @@ def _read(file: Path, of: type[_Read], *, option: str) -> _Read:
         # Neither a link, which may lead anywhere, nor a pipe, which may never end.
         if not stat.S_ISREG(file.lstat().st_mode):
             raise unreadable("merge-no-plain-file")
-        if file.lstat().st_size > LARGEST_DOCUMENT:
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with os.fdopen(os.open(file, flags), "rb") as source:
+            content = source.read(LARGEST_DOCUMENT + 1)
+        if len(content) > LARGEST_DOCUMENT:
             raise unreadable("merge-too-large", largest=f"{LARGEST_DOCUMENT / 1e6:.0f} MB")
-        content = file.read_bytes()
         parsed(content)  # no key twice; and of depth what can be written again:
         return of.model_validate_json(content)
     except OSError as refused:
