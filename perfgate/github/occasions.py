@@ -73,9 +73,8 @@ def propose(root: Path, env: Mapping[str, str], say: Callable[[Note], None]) -> 
     repository = api.connect(env)
     here = checkout(root, sha, env=env)
     run = repository.get_workflow_run(int(variable(env, "GITHUB_RUN_ID")))
-    kept, now = kept_by(run, sha), datetime.now(UTC)
-    pull = _pull_request(repository)
-    blessed = blessed_by(BY, run, f"the scheduled gate of {now:%Y-%m-%d}", sha, now)
+    kept, pull = kept_by(run, sha), _pull_request(repository)
+    blessed = blessed_by(BY, run, f"the scheduled gate of {datetime.now(UTC):%Y-%m-%d}", sha)
     found = find(kept, here, partial(_waiting, repository, pull), blessed)
     if found.added:
         made = commit(repository, found.planned, onto=sha, blessed=blessed)

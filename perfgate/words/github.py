@@ -51,7 +51,6 @@ TEXT: Final[Rows] = {
         "",
         "See what pytest says: pytest --perfgate --collect-only",
     ),
-    "python-not-started": "{python} cannot be started: {reason}",
     "gate-processes-ended": "Ended what the gate had left running: {processes:list}",
     "gate-without-verdict": (
         "The gate ended with exit status {status} and left no verdict",
@@ -76,7 +75,6 @@ TEXT: Final[Rows] = {
         "The workspace is not clean, and what is measured in it cannot be blessed: "
         "{count:file|files} changed or not tracked, among them {first:list}"
     ),
-    "workspace-unknown": "git cannot say whether the workspace is clean: {reason:quote}",
     # GitHub's answers
     "github-unreachable": ("{request}: no answer: {reason:quote}", _ASKED_AGAIN, _AGAIN),
     "github-refused": (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from perfgate.system import git
 
 
 def a_job(root: Path, **env: str) -> Job:
-    return Job(root=root, cwd=root, env=env, python=sys.executable)
+    return Job(root=root, env=env)
 
 
 def test_every_input_becomes_its_own_option() -> None:
@@ -123,7 +122,7 @@ def test_results_go_and_what_later_steps_read_stays(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / ".perfgate").iterdir()] == ["locks"]
 
 
-def test_a_workspace_that_is_not_clean_or_not_known_is_a_warning(
+def test_a_workspace_that_is_not_clean_is_a_warning_and_one_that_is_not_known_an_error(
     tmp_path: Path, at_rest: pytest.MonkeyPatch
 ) -> None:
     at_rest.setattr(git, "changes", lambda _root, **_env: ("a.py", "b.py"))
@@ -133,4 +132,5 @@ def test_a_workspace_that_is_not_clean_or_not_known_is_a_warning(
         raise RepositoryUnreadable("quoted", text="no repository")
 
     at_rest.setattr(git, "changes", refuse)
-    assert cleaned(tmp_path) == [("workspace-unknown", Severity.WARN)]
+    with pytest.raises(RepositoryUnreadable):
+        cleaned(tmp_path)
