@@ -240,24 +240,6 @@ def judged(machine: Machine, *, result: str, gates: str) -> tuple[str, str, list
 
 
 @pytest.mark.parametrize(
-    ("result", "gates", "waits"),
-    [
-        ("skipped", "", True),
-        ("skipped", "2", True),
-        *((result, "", False) for result in ("cancelled", "failure", "success")),
-    ],
-)
-def test_where_no_gate_ran_the_verdict_fails_and_nothing_is_published(
-    runner: Runner, result: str, gates: str, waits: bool
-) -> None:
-    state, log, published = judged(runner("unchanged"), result=result, gates=gates)
-    assert (state, published) == ("failure", [])
-    (line,) = log.splitlines()
-    assert line.startswith("::error::")
-    assert ("perfgate-approved" in line) is waits
-
-
-@pytest.mark.parametrize(
     ("result", "expected", "state"),
     [
         ("success", 1, "success"),
