@@ -13,8 +13,9 @@ from typing import Any, ClassVar, TypeVar
 
 from pydantic import AliasPath, BaseModel, ConfigDict, Field, ValidationError
 
-from perfgate.model.errors import ActionsContextMissing, StoreFailed
+from perfgate.model.errors import ActionsContextMissing
 from perfgate.model.secrets import Cleaner
+from perfgate.store.disk import Disk
 from perfgate.store.sealed import first_complaint
 
 
@@ -105,6 +106,4 @@ def append(file: Path, text: str) -> None:
         with file.open("a", encoding="utf-8", errors="replace") as opened:
             opened.write(text)
     except OSError as error:
-        raise StoreFailed(
-            "runner-file-not-written", path=str(file), reason=error.strerror or str(error)
-        ) from error
+        raise Disk(file.parent).failed(file, error) from error

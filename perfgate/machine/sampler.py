@@ -7,10 +7,11 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from math import inf
 from statistics import median
-from typing import Self
+from typing import Any
 
 from perfgate.machine.nvml import (
     IDLE,
@@ -79,82 +80,78 @@ class _Watched:
         return [reading for _, reading in counted]
 
 
-class Sampler:
-    """Samples GPUs while the `with` block runs; enter it before the first process of the run
-    starts, or once all `joins` them.
+@dataclass(kw_only=True, eq=False)
+class Samples:
+    """What was sampled of some GPUs; complete once their `sampled` block is left."""
 
-    What is listed on a GPU before a run starts is a neighbour, so let `wait_until_idle` see the
-    last run's processes gone first. One thread asks every `interval_s` seconds. Sampling never
-    fails a run: what could not be read is information.
-    """
-
-    def __init__(
-        self,
-        gpus: Sequence[Gpu],
-        *,
-        run_id: str,
-        joins: bool = False,
-        interval_s: float = INTERVAL_S,
-        library: NvmlLibrary = NVML,
-        processes: ProcessTable | None = None,
-    ) -> None:
-        self._gpus, self._joins = tuple(gpus), joins
-        self._interval_s = interval_s
-        self._library = library
-        self._processes = processes or ProcessTable(run_id)
-        self._watched: list[_Watched] = []
-        self._why_blind = ""
-        """Why the GPUs cannot be sampled."""
-        self._stop = threading.Event()
-        self._stack = ExitStack()
-        self._loop: Future[None] | None = None
-
-    def __enter__(self) -> Self:
-        """Look once, then start the thread."""
-        if not self._gpus:
-            return self
-        try:
-            nvml = self._stack.enter_context(open_nvml(self._library))
-            self._watched = [
-                _Watched(nvml, gpu, self._processes, joins=self._joins) for gpu in self._gpus
-            ]
-        except MachineUnreadable as error:
-            self._why_blind = error.fact
-            return self
-        pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="perfgate-sampler")
-        self._loop = self._stack.enter_context(pool).submit(self._sample_until_stopped)
-        self._stack.callback(self._stop.set)  # comes first
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Stop the thread; `conditions` raises what there is to raise."""
-        self._stack.close()
+    gpus: Sequence[Gpu]
+    interval_s: float
+    watched: Sequence[_Watched] = ()
+    why_blind: str = ""
+    """Why the GPUs could not be sampled."""
+    loop: Future[None] | None = None
 
     def conditions(self, during: Span | None = None) -> Conditions:
-        """Say how each GPU felt, after the `with` block, or within a span of it.
+        """Say how each GPU felt, in the whole block or within a span of it.
 
         Samples count while one of our processes is on the GPU; where the driver never lists one
         (containers), all do. `sm_clock_mhz` and `power_w` are medians over the samples in which the
         GPU worked, `temperature_c` is the highest. `throttled` and `information` take every counted
         sample in which the GPU was not idle. Neighbours are those of the whole block.
         """
-        if self._loop is not None:
-            self._loop.result()
-        blind = (note("gpu-not-sampled", why=self._why_blind),)
+        if self.loop is not None:
+            self.loop.result()  # raises what the thread met
+        blind = (note("gpu-not-sampled", why=self.why_blind),)
         found = [
-            _summarise(watched, watched.counted(during, self._interval_s))
-            for watched in self._watched
-        ] or [GpuCondition(uuid=gpu.uuid, samples=0, information=blind) for gpu in self._gpus]
-        if len({gpu.name for gpu in self._gpus}) == 1:  # among unlike models only CUDA knows
+            _summarise(watched, watched.counted(during, self.interval_s))
+            for watched in self.watched
+        ] or [GpuCondition(uuid=gpu.uuid, samples=0, information=blind) for gpu in self.gpus]
+        if len({gpu.name for gpu in self.gpus}) == 1:  # among unlike models only CUDA knows
             found = [one.model_copy(update={"ordinal": at}) for at, one in enumerate(found)]
         return Conditions(gpus=tuple(found))
 
-    def _sample_until_stopped(self) -> None:
-        while True:
-            for watched in self._watched:
-                watched.sample()
-            if self._stop.wait(self._interval_s):
-                return
+
+@contextmanager
+def sampled(
+    gpus: Sequence[Gpu],
+    *,
+    run_id: str,
+    joins: bool = False,
+    interval_s: float = INTERVAL_S,
+    library: NvmlLibrary = NVML,
+    processes: ProcessTable | None = None,
+) -> Iterator[Samples]:
+    """Sample GPUs while the `with` block runs; enter it before the first process of the run
+    starts, or once all `joins` them.
+
+    What is listed on a GPU before a run starts is a neighbour, so let `wait_until_idle` see the
+    last run's processes gone first. One thread asks every `interval_s` seconds. Sampling never
+    fails a run: what could not be read is information.
+    """
+    samples = Samples(gpus=tuple(gpus), interval_s=interval_s)
+    with ExitStack() as held:
+        if gpus:
+            table = processes or ProcessTable(run_id)
+            try:
+                nvml = held.enter_context(open_nvml(library))
+                samples.watched = [_Watched(nvml, gpu, table, joins=joins) for gpu in gpus]
+            except MachineUnreadable as error:
+                samples.why_blind = error.fact
+            else:
+                stop = threading.Event()
+                pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="perfgate-sampler")
+                held.enter_context(pool)
+                held.callback(stop.set)  # the first to be called
+                samples.loop = pool.submit(_sample_until, stop, samples.watched, interval_s)
+        yield samples
+
+
+def _sample_until(stop: threading.Event, watched: Sequence[_Watched], interval_s: float) -> None:
+    while True:
+        for one in watched:
+            one.sample()
+        if stop.wait(interval_s):
+            return
 
 
 def wait_until_idle(
@@ -211,19 +208,22 @@ def _what_keeps_busy(
 def _summarise(watched: _Watched, counted: Sequence[Reading]) -> GpuCondition:
     awake = [reading for reading in counted if not (reading.clock_events or 0) & IDLE]
     working = _working(counted, awake, watched.max_clock_mhz)
-    clocks = [reading.sm_clock_mhz for reading in working if reading.sm_clock_mhz is not None]
-    powers = [reading.power_w for reading in working if reading.power_w is not None]
-    degrees = [reading.temperature_c for reading in counted if reading.temperature_c is not None]
+    clocks, powers = _known(working, "sm_clock_mhz"), _known(working, "power_w")
     return GpuCondition(
         uuid=watched.gpu.uuid,
         samples=len(counted),
-        sm_clock_mhz=float(median(clocks)) if clocks else None,
-        temperature_c=max(map(float, degrees), default=None),
+        sm_clock_mhz=median(clocks) if clocks else None,
+        temperature_c=max(_known(counted, "temperature_c"), default=None),
         power_w=round(median(powers), 1) if powers else None,
         throttled=tuple(_met(THROTTLING, awake)),
         information=(*_met(LIMITS, awake), *_information(watched)),
         neighbours=watched.neighbours.neighbours(),
     )
+
+
+def _known(readings: Sequence[Reading], sensor: str) -> list[float]:
+    every: list[Any] = [getattr(reading, sensor) for reading in readings]
+    return [float(value) for value in every if value is not None]
 
 
 def _working(

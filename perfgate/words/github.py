@@ -39,11 +39,6 @@ TEXT: Final[Rows] = {
         "What lies there could be taken for this gate's",
         "Delete it on the runner.",
     ),
-    "runner-file-not-written": (
-        "{path}: cannot be written ({reason})",
-        "The runner reads from it what the step has come to",
-        "See to the runner's disk.",
-    ),
     # The gate as a step
     "change-unknown": "what it changes of its gate is not known: {reason:quote}",
     "workloads-not-collected": (

@@ -260,7 +260,7 @@ def test_the_verdict_is_that_of_the_gates_that_there_should_be(
 # A pull request
 
 
-@pytest.mark.parametrize(("inputs", "runs"), [({}, 5), ({"runs": ""}, 5), ({"runs": "6"}, 6)])
+@pytest.mark.parametrize(("inputs", "runs"), [({}, 5), ({"runs": "6"}, 6)])
 def test_a_gate_that_is_started_by_hand_measures_as_often_as_is_asked(
     runner: Runner, gates: Gates, inputs: Mapping[str, str], runs: int
 ) -> None:

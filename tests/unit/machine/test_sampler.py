@@ -6,13 +6,15 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
 import pynvml
 import pytest
 from support.fake_nvml import Fails, FakeGpu, FakeNvml
 
-from perfgate.machine import Sampler, wait_until_idle
+from perfgate.machine import sampled, wait_until_idle
 from perfgate.machine.processes import Owner, ProcessTable
+from perfgate.machine.sampler import Samples
 from perfgate.model.errors import MachineUnreadable
 from perfgate.model.machine import Conditions, Gpu, GpuCondition
 from perfgate.model.note import Note, note
@@ -73,8 +75,8 @@ CONTEXT = state(utilisation=0)
 ASLEEP = state(clock=345, utilisation=0, events=IDLE)
 
 
-def sampler_of(library: FakeNvml) -> Sampler:
-    return Sampler([H200], run_id="r", interval_s=0.001, library=library, processes=Table())
+def sampler_of(library: FakeNvml) -> AbstractContextManager[Samples]:
+    return sampled([H200], run_id="r", interval_s=0.001, library=library, processes=Table())
 
 
 def sample(*during: FakeGpu, **more: object) -> GpuCondition:
@@ -82,23 +84,23 @@ def sample(*during: FakeGpu, **more: object) -> GpuCondition:
     library = Script(EMPTY, *during, EMPTY)
     for name, value in more.items():
         setattr(library, name, value)
-    with sampler_of(library) as sampler:
+    with sampler_of(library) as samples:
         assert library.over.wait(10)
     assert library.started == 0
-    (found,) = sampler.conditions().gpus
+    (found,) = samples.conditions().gpus
     return found
 
 
 def test_a_span_has_the_throttling_of_its_own_samples_and_all_neighbours() -> None:
     gpu = state(events=HW_THERMAL, pids=(OURS, STRANGER))
-    with sampler_of(FakeNvml([gpu])) as sampler:
+    with sampler_of(FakeNvml([gpu])) as samples:
         time.sleep(0.05)
         gpu.events, gpu.pids, gpu.clock = 0, (OURS,), 1500
         began = time.monotonic() + 0.02
         time.sleep(0.07)
         span = began, time.monotonic()
-    (whole,), (own,) = sampler.conditions().gpus, sampler.conditions(span).gpus
-    (unmet,) = sampler.conditions((0.0, 0.1)).gpus
+    (whole,), (own,) = samples.conditions().gpus, samples.conditions(span).gpus
+    (unmet,) = samples.conditions((0.0, 0.1)).gpus
     assert (bool(whole.throttled), bool(own.throttled)) == (True, False)
     assert own.sm_clock_mhz == 1500
     assert 0 < own.samples < whole.samples
@@ -179,9 +181,9 @@ def test_in_a_container_that_lists_nothing_every_sample_counts_and_says_so() -> 
 def test_what_is_not_supported_is_absent_and_said() -> None:
     names = ("clock", "events", "temperature", "power_mw", "utilisation")
     deaf = state(**{name: Fails() for name in names}, pids=Fails(pynvml.NVML_ERROR_NO_PERMISSION))
-    with sampler_of(FakeNvml([deaf])) as sampler:
+    with sampler_of(FakeNvml([deaf])) as samples:
         time.sleep(0.1)
-    (found,) = sampler.conditions().gpus
+    (found,) = samples.conditions().gpus
     kept = found.model_dump(exclude={"samples", "information", "uuid", "ordinal"})
     assert set(kept.values()) == {None, ()}
     assert tuple(map(say.fact, found.information)) == (
@@ -219,10 +221,10 @@ def test_an_older_driver_is_asked_by_the_older_name() -> None:
     ],
 )
 def test_a_driver_that_goes_away_does_not_kill_the_run(library: FakeNvml, reason: str) -> None:
-    with sampler_of(library) as sampler:
+    with sampler_of(library) as samples:
         pass
     why = note("gpu-not-sampled", why=reason)
-    assert sampler.conditions().gpus == (
+    assert samples.conditions().gpus == (
         GpuCondition(uuid=UUID, ordinal=0, samples=0, information=(why,)),
     )
     assert library.started == 0
@@ -231,9 +233,9 @@ def test_a_driver_that_goes_away_does_not_kill_the_run(library: FakeNvml, reason
 def test_where_one_of_several_gpus_cannot_be_sampled_none_is() -> None:
     gone = Gpu(name="NVIDIA H200", uuid="GPU-gone")
     library = FakeNvml([state()])
-    with Sampler([H200, gone], run_id="r", library=library, processes=Table()) as sampler:
+    with sampled([H200, gone], run_id="r", library=library, processes=Table()) as samples:
         pass
-    found = sampler.conditions().gpus
+    found = samples.conditions().gpus
     assert [(one.uuid, one.ordinal, one.samples) for one in found] == [
         (UUID, 0, 0),
         ("GPU-gone", 1, 0),
