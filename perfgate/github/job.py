@@ -18,7 +18,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Final, Literal
+from typing import Final
 
 from perfgate.github.approval import labelled
 from perfgate.github.change import compare
@@ -76,10 +76,6 @@ Not a .nsys-rep, which holds the job's environment, not what nsys wrote before i
 
 Say = Callable[[str], None]
 """Takes lines for the job's log."""
-JobOutcome = Literal["open", "shut", "none"]
-"""What came of a gate, as the action's output has it; none where it came to no end: nothing is
-known, so it is no pass."""
-
 KINDS: Final[Mapping[Severity, CommandKind]] = {Severity.INVALID: "error", Severity.WARN: "warning"}
 
 
@@ -238,7 +234,7 @@ def _measured(job: Job, asked: Sequence[str], base: Base | None) -> int:
 
 def _concluded(job: Job, status: int, say: Say, *, captures: bool) -> int:
     """Say and write what came of it, and return the exit status of the step."""
-    outcome: JobOutcome = "none"
+    outcome = "none"  # where a gate came to no end nothing is known, so it is no pass
     try:
         document = read_document((job.folder / JSON).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -247,7 +243,7 @@ def _concluded(job: Job, status: int, say: Say, *, captures: bool) -> int:
         append_summary(job.env, filled("nothing.md.j2", why=nothing))
     else:
         outcome = "open" if document.opens_gate and status == EXIT_OPEN else "shut"
-        for line in gate_annotations(document, prefix=_prefix(job)):
+        for line in gate_annotations(document, prefix=git.prefix(job.root, env=job.env)):
             say(line)
         if document.opens_gate and outcome == "shut":
             say(said(note("open-but-pytest-failed", Severity.INVALID, status=status)))
@@ -262,13 +258,6 @@ def _concluded(job: Job, status: int, say: Say, *, captures: bool) -> int:
     if status < 0:
         return 128 - status
     return status or (EXIT_OPEN if outcome == "open" else EXIT_SHUT)
-
-
-def _prefix(job: Job) -> PurePath:
-    """Where the project lies in its repository; where that is not known, at its top."""
-    with contextlib.suppress(PerfgateError):
-        return git.prefix(job.root, env=job.env)
-    return PurePath()
 
 
 def _captures(job: Job, document: GateDocument) -> Iterator[str]:

@@ -164,9 +164,12 @@ def installed_from(direct_url: str | None) -> str | None:
     try:
         held = json.loads(direct_url or "")
         if "vcs_info" in held:
-            address = f"git+{held['url']}@{held['vcs_info']['commit_id']}"
+            vcs = held["vcs_info"]
+            address = f"{vcs['vcs']}+{held['url']}@{vcs['commit_id']}"
         else:
-            address = f"{held['url']}#sha256={held['archive_info']['hashes']['sha256']}"
+            archive = held["archive_info"]
+            hashes = archive.get("hashes") or dict([archive["hash"].split("=")])
+            address = f"{held['url']}#sha256={hashes['sha256']}"
     except (ValueError, KeyError, TypeError):
         return None
     return None if "subdirectory" in held else address_of(address)
