@@ -11,10 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Final
-
-from github.PullRequest import PullRequest
-from github.Repository import Repository
+from typing import TYPE_CHECKING, Final
 
 from perfgate.bless import bless as blessing
 from perfgate.execute.provenance import code_now
@@ -34,6 +31,10 @@ from perfgate.model.baseline import Blessing, Result
 from perfgate.model.errors import BlessRefused, BranchMoved, PerfgateError, ResultMissing
 from perfgate.model.note import Note, note
 from perfgate.render.markdown import filled
+
+if TYPE_CHECKING:
+    from github.PullRequest import PullRequest
+    from github.Repository import Repository
 
 COMMAND: Final = "/perfgate bless"
 ACCEPT: Final = "--accept-regression"

@@ -12,10 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
-
-from github.PullRequest import PullRequest
-from github.Repository import Repository
+from typing import TYPE_CHECKING, Final
 
 from perfgate.bless import bless as blessing
 from perfgate.github import api
@@ -34,6 +31,10 @@ from perfgate.model.note import Note, note
 from perfgate.render.markdown import filled
 from perfgate.store import Store
 from perfgate.words.numbers import plural
+
+if TYPE_CHECKING:
+    from github.PullRequest import PullRequest
+    from github.Repository import Repository
 
 EVENTS: Final = ("schedule", "workflow_dispatch")
 """By which a gate of the base branch is started."""

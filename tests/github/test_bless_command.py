@@ -20,7 +20,7 @@ from syrupy.assertion import SnapshotAssertion
 from perfgate.github.bless import LONGEST_REASON, Wish, read_comment
 from perfgate.github.kept import commit_message
 from perfgate.model.baseline import Blessing, Commit
-from perfgate.model.errors import BlessRefused
+from perfgate.model.errors import BlessRefused, PackageMissing
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.record import LARGEST_RESULT
@@ -196,6 +196,20 @@ def test_nothing_of_the_branch_is_run_by_the_whole_command(job: Job, tmp_path: P
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert not ran.exists()
+
+
+@pytest.mark.parametrize("command", ["approval", "bless", "comment", "occasions"])
+def test_without_pygithub_it_says_what_is_missing(command: str) -> None:
+    program = "import sys; sys.modules['github'] = None; from perfgate.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "github", command],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == PackageMissing.exit_code
+    assert "pip install" in done.stderr
 
 
 # What is blessed
