@@ -31,7 +31,7 @@ from perfgate.model.workload import Declared
 from perfgate.store import Store
 from perfgate.system import git
 from perfgate.system.files import temporary_folder
-from perfgate.system.process import run_process
+from perfgate.system.process import Listening, run_process
 from perfgate.words.say import fact
 
 COLLECTING_S: Final = 600.0
@@ -132,7 +132,7 @@ def _state_in(tree: Worktree, env: Mapping[str, str]) -> State:
     settings = load_settings(tree.root, {})
     # A checkout that runs in the gate's own environment may need its setup to be imported.
     if settings.ab_setup and settings.ab_python is None:
-        set_up(tree, settings.ab_setup, env=env, time_left_s=math.inf)
+        set_up(tree, settings.ab_setup, env=env, time_left_s=math.inf, listening=Listening())
     pin(tree)
     ini = configuration_in(tree.root) or tree.home / "worker" / "pytest.ini"
     options = ("-c", str(ini), f"--confcutdir={tree.root}")
