@@ -30,7 +30,7 @@ from perfgate.execute.failures import RunEnd
 from perfgate.execute.folder import FIFO, held_process
 from perfgate.execute.run import Measured, OneRun, OtherSideEnded, ordered
 from perfgate.execute.script_hold import DONE, READY, TURN
-from perfgate.machine import Sampler, Span
+from perfgate.machine import Span, sampled
 from perfgate.machine.processes import Marked, ProcessTable
 from perfgate.model.errors import PerfgateError, WorkloadFailed
 from perfgate.model.machine import Conditions
@@ -167,12 +167,12 @@ def _made(
         for run in runs:
             run.wait_for(READY, turns)
         was_busy, gpus = busy(mark), runs[0].one.context.machine.gpus
-        with Sampler(gpus, run_id=mark, joins=True) as sampler:
+        with sampled(gpus, run_id=mark, joins=True) as samples:
             for measuring in turns:
                 _take_window(measuring, turns, mark)
         for run in runs:
             run.say(DONE)
-        read = [pool.submit(run.measured, sampler.conditions(run.turn), was_busy) for run in runs]
+        read = [pool.submit(run.measured, samples.conditions(run.turn), was_busy) for run in runs]
         then()
         ended = began
         for number, measured in enumerate(read):

@@ -12,11 +12,11 @@ import pytest
 from support import records
 
 from perfgate.execute.ahead import RunFailed, Wanted
+from perfgate.execute.folder import ImportLog
 from perfgate.execute.fresh import FreshLab
 from perfgate.execute.lab import Against, Invocation, blessed_at
 from perfgate.execute.laboratory import Laboratory, OtherSide
 from perfgate.execute.plan import steps_in_blocks, steps_of_a_block
-from perfgate.execute.provenance import ImportLog
 from perfgate.execute.run import Measured
 from perfgate.execute.worktree import Worktree
 from perfgate.model.baseline import Baseline, Commit, code_digest

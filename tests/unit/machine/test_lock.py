@@ -52,17 +52,10 @@ def held_elsewhere(folder: Path, uuids: Sequence[str]) -> Iterator[subprocess.Po
             process.kill()
 
 
-def refuse_to_wait(waited: object) -> None:
-    raise AssertionError(waited)
-
-
-def ignore(waited: object) -> None:
-    pass
-
-
 def free(gpus: Sequence[Gpu], folder: Path) -> bool:
+    """Whether they can be had at once."""
     try:
-        with gpu_lock(gpus, timeout_s=0, on_wait=refuse_to_wait, folder=folder):
+        with gpu_lock(gpus, workload="mlp", timeout_s=0, on_wait=print, folder=folder):
             return True
     except GpuTaken:
         return False
@@ -73,7 +66,7 @@ def test_a_second_gate_learns_who_holds_the_gpu_and_gives_up_in_time(tmp_path: P
     with held_elsewhere(tmp_path, ["GPU-a"]) as holder:
         with (
             pytest.raises(GpuTaken) as caught,
-            gpu_lock([A], timeout_s=0.5, on_wait=heard.append, folder=tmp_path),
+            gpu_lock([A], workload="mlp", timeout_s=0.5, on_wait=heard.append, folder=tmp_path),
         ):
             pytest.fail("both gates hold the GPU")
         written = json.loads((tmp_path / "GPU-a.lock").read_text())
@@ -93,7 +86,7 @@ def test_a_waiting_gate_gets_its_turn(tmp_path: Path) -> None:
             holder.stdin.write("\n")
             holder.stdin.flush()
 
-        with gpu_lock([A], timeout_s=20, on_wait=let_go, folder=tmp_path):
+        with gpu_lock([A], workload="mlp", timeout_s=20, on_wait=let_go, folder=tmp_path):
             assert holder.stdout is not None
             assert holder.stdout.readline() == "free\n"
     assert free([A], tmp_path)
@@ -101,29 +94,21 @@ def test_a_waiting_gate_gets_its_turn(tmp_path: Path) -> None:
 
 def test_a_killed_gate_holds_nothing(tmp_path: Path) -> None:
     with held_elsewhere(tmp_path, ["GPU-a"]) as holder:
-        assert not free_or_waiting([A], tmp_path)
+        assert not free([A], tmp_path)
         holder.send_signal(signal.SIGKILL)
         holder.wait(timeout=20)
         assert free([A], tmp_path)
 
 
-def free_or_waiting(gpus: Sequence[Gpu], folder: Path) -> bool:
-    try:
-        with gpu_lock(gpus, timeout_s=0, on_wait=ignore, folder=folder):
-            return True
-    except GpuTaken:
-        return False
-
-
 def test_another_gpu_is_free_and_one_of_two_is_not_enough(tmp_path: Path) -> None:
     with held_elsewhere(tmp_path, ["GPU-b"]):
-        assert free_or_waiting([A], tmp_path)
-        assert not free_or_waiting([B, A], tmp_path)
-        assert free_or_waiting([A], tmp_path), "a gate that gave up still holds what it had"
+        assert free([A], tmp_path)
+        assert not free([B, A], tmp_path)
+        assert free([A], tmp_path), "a gate that gave up still holds what it had"
 
 
 def test_a_child_of_the_gate_does_not_keep_the_lock(tmp_path: Path) -> None:
-    with gpu_lock([A], timeout_s=0, on_wait=refuse_to_wait, folder=tmp_path):
+    with gpu_lock([A], workload="mlp", timeout_s=0, on_wait=print, folder=tmp_path):
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     try:
         assert free([A], tmp_path)
@@ -160,7 +145,8 @@ def test_a_file_of_another_user_is_locked_all_the_same(tmp_path: Path, mode: int
         "from perfgate.model.machine import Gpu\n"
         "gpus = [Gpu(name='x', uuid='GPU-a')]  # what it imports, only root may read here\n"
         f"os.setgid({NOBODY}); os.setuid({NOBODY})\n"
-        "with gpu_lock(gpus, timeout_s=0, on_wait=print, folder=Path(sys.argv[1])):\n"
+        "asked = {'workload': 'mlp', 'folder': Path(sys.argv[1])}\n"
+        "with gpu_lock(gpus, timeout_s=0, on_wait=print, **asked):\n"
         "    print('held')\n"
     )
     done = subprocess.run(
@@ -187,7 +173,7 @@ def test_a_holder_that_wrote_nothing_readable_is_another_gate(tmp_path: Path) ->
         (tmp_path / "GPU-a.lock").write_text('{"pid": "x"')
         with (
             pytest.raises(GpuTaken),
-            gpu_lock([A], timeout_s=0.3, on_wait=heard.append, folder=tmp_path),
+            gpu_lock([A], workload="mlp", timeout_s=0.3, on_wait=heard.append, folder=tmp_path),
         ):
             pytest.fail("both gates hold the GPU")
     assert [one.fields["holder"] for one in heard] == [note("other-gate")]
