@@ -13,7 +13,7 @@ from pathlib import Path
 
 from perfgate.bless import bless as blessing
 from perfgate.bless.holds import costs
-from perfgate.execute.lab import Asked, Pair
+from perfgate.execute.lab import Against, Asked, Pair
 from perfgate.gate.check import check
 from perfgate.gate.expect import Expectation
 from perfgate.gate.underway import Checked, Underway
@@ -156,8 +156,7 @@ class _Recorded:
     """The recorded runs of one gate."""
 
     forms: frozenset[Form] = frozenset()
-    revision = commit = ""
-    started = 0
+    commit = Against(revision="", commit="")
 
     def __init__(
         self, manifest: Manifest, recording: Recording, captures: Path, folder: Path

@@ -10,30 +10,25 @@ measures as one.
 
 from __future__ import annotations
 
-import math
 import os
 import select
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
+from math import inf
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 from uuid import uuid4
 
 from perfgate.execute.context import RunContext
 from perfgate.execute.failures import RunEnd
 from perfgate.execute.folder import FIFO, held_process
-from perfgate.execute.run import (
-    Measured,
-    OneRun,
-    OtherSideEnded,
-    ordered,
-)
+from perfgate.execute.run import Measured, OneRun, OtherSideEnded, ordered
 from perfgate.execute.script_hold import DONE, READY, TURN
 from perfgate.machine import Span, sampled
 from perfgate.machine.processes import Marked, ProcessTable
@@ -43,7 +38,8 @@ from perfgate.model.note import Note, note
 from perfgate.model.order import RUN_COOKIE, Blocks
 from perfgate.model.sample import Form
 from perfgate.model.workload import Workload
-from perfgate.system.process import OutOfTime
+from perfgate.system.ending import marks_of
+from perfgate.system.process import OutOfTime, ignore
 from perfgate.system.signals import holding_signals_back
 
 LOOK_S: Final = 0.1
@@ -75,32 +71,27 @@ class Wanted:
 
 
 def in_blocks(
-    sides: tuple[Wanted, Wanted], *, candidate_begins: bool, block_steps: int, core: int | None
-) -> tuple[Wanted, Wanted]:
+    sides: Sequence[Wanted], *, candidate_begins: bool, block_steps: int, core: int | None
+) -> list[Wanted]:
     """Both sides of a pair, reference and candidate, taking turns of so many steps on one core.
 
     Either may take twice its time limit, for it waits for the other; None leaves them where they
     may run.
     """
-    there, here = sides
-
-    def side(one: Wanted, other: Wanted, *, begins: bool) -> Wanted:
+    fifos, made = [str(one.folder / FIFO) for one in sides], list[Wanted]()
+    for number, one in enumerate(sides):
         patience_s = one.workload.timeout_s
         blocks = Blocks(
             steps=block_steps,
-            begins=begins,
-            own=str(one.folder / FIFO),
-            other=str(other.folder / FIFO),
+            begins=candidate_begins is bool(number),
+            own=fifos[number],
+            other=fifos[1 - number],
             core=core,
             patience_s=patience_s,
         )
         stretched = one.workload.model_copy(update={"timeout_s": 2 * patience_s})
-        return replace(one, workload=stretched, blocks=blocks)
-
-    return (
-        side(there, here, begins=not candidate_begins),
-        side(here, there, begins=candidate_begins),
-    )
+        made.append(replace(one, workload=stretched, blocks=blocks))
+    return made
 
 
 class RunFailed(Exception):
@@ -117,39 +108,26 @@ class _CalledOff(Exception):
     """Another run has failed, or nobody wants this one any more."""
 
 
-class Batch(Iterator[Measured]):
-    """Runs that are started together, and measure one after another once somebody asks for them.
+def start_together(
+    wanted: Sequence[Wanted],
+    form: Form,
+    *,
+    busy: Callable[[str], Note | None] = lambda _mark: None,
+    then: Callable[[], None] = ignore,
+) -> Generator[Measured]:
+    """Start runs, which measure one after another once somebody asks for the first of them.
 
-    Returns them in that order. Both sides of a pair in blocks, one behind the other, measure at the
+    They come in that order. Both sides of a pair in blocks, one behind the other, measure at the
     same time. Whoever wants no more of them closes it, which ends the others. `busy` waits for a
-    GPU on which nothing else works, by the batch's mark; `then` is called when the last of them has
-    measured, while they end and are read.
+    GPU on which nothing else works, by the mark of all of them; `then` is called when the last of
+    them has measured, while they end and are read.
+
+    Raises:
+        RunFailed: when one is asked for: it came to nothing; the others have been ended.
     """
-
-    def __init__(
-        self,
-        wanted: Sequence[Wanted],
-        form: Form,
-        *,
-        busy: Callable[[str], Note | None] = lambda _mark: None,
-        then: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._made = _made(wanted, form, busy, then)
-        next(self._made)  # all are started
-
-    def __next__(self) -> Measured:
-        """What the next of them measured.
-
-        Raises:
-            RunFailed: one of them came to nothing; the others have been ended.
-        """
-        made = next(self._made)
-        assert made is not None
-        return made
-
-    def close(self) -> None:
-        """End those that are not through."""
-        self._made.close()
+    made = _made(wanted, form, busy, then)
+    next(made)  # all are started
+    return cast("Generator[Measured]", made)
 
 
 def _made(
@@ -159,9 +137,8 @@ def _made(
     then: Callable[[], None],
 ) -> Generator[Measured | None]:
     """Start runs, and say so by None; then what each measured."""
-    mark, runs = uuid4().hex, list[_Held]()
+    mark, off, runs = uuid4().hex, threading.Event(), list[_Held]()
     with ExitStack() as held:
-        refused: PerfgateError | None = None
         try:
             for number, one in enumerate(wanted):
                 order = ordered(
@@ -172,24 +149,27 @@ def _made(
                     form=form,
                     blocks=one.blocks,
                 )
-                run = _Held(held.enter_context(order), number)
+                run = _Held(held.enter_context(order), number, off)
                 runs.append(held.enter_context(closing(run)))
-            pool = held.enter_context(_pool(runs))
+            pool = ThreadPoolExecutor(2 * len(runs), thread_name_prefix="perfgate-run")
+            held.callback(_end, pool, off)
             for run in runs:
                 run.ran = pool.submit(run.one.run, on_tick=run.tick)
-        except PerfgateError as error:
-            refused = error
+        except PerfgateError as refused:
+            yield None
+            raise RunFailed(len(runs), refused) from refused
         yield None
-        if refused is not None:
-            raise RunFailed(len(runs), refused)
-        began, turns = time.monotonic(), _turns_of(runs)
+        began, left = time.monotonic(), iter(runs)
+        # Of a pair in blocks both sides measure at the same time.
+        turns = [[run] if run.one.blocks is None else [run, next(left)] for run in left]
         for run in runs:
-            run.time()
+            run.goes_on()
         for run in runs:
             run.wait_for(READY, turns)
         was_busy, gpus = busy(mark), runs[0].one.context.machine.gpus
         with sampled(gpus, run_id=mark, joins=True) as samples:
-            _take_windows(turns)
+            for measuring in turns:
+                _take_window(measuring, turns, mark)
         for run in runs:
             run.say(DONE)
         read = [pool.submit(run.measured, samples.conditions(run.turn), was_busy) for run in runs]
@@ -205,43 +185,35 @@ def _made(
             yield replace(made, run=made.run.model_copy(update={"wall_s": share_s}))
 
 
-def _turns_of(runs: Sequence[_Held]) -> list[list[_Held]]:
-    """Those that measure at the same time: one alone, or both sides of a pair in blocks."""
-    turns: list[list[_Held]] = []
-    for run in runs:
-        before = turns[-1] if turns else []
-        if run.one.blocks is not None and len(before) == 1 and before[0].one.blocks is not None:
-            before.append(run)
-        else:
-            turns.append([run])
-    return turns
+def _end(pool: ThreadPoolExecutor, off: threading.Event) -> None:
+    """End runs and what is read of them, unless all have ended."""
+    off.set()
+    with holding_signals_back():
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _take_windows(turns: Sequence[Sequence[_Held]]) -> None:
-    """Let each measure while the others wait.
+def _take_window(measuring: Sequence[_Held], turns: Sequence[Sequence[_Held]], mark: str) -> None:
+    """Let some measure while the others wait.
 
     Raises:
         RunFailed: one ended before that, or those that are to wait do something.
     """
-    runs = [run for turn in turns for run in turn]
-    for run in runs:
-        run.see_processes()
-    for measuring in turns:
-        others = [other for other in runs if other not in measuring]
-        quiet = max(QUIET_CORES, NSYS_CORES * len(others))
-        deadline = time.monotonic() + QUIET_PATIENCE_S
-        look_s = LOOK_S
-        while (used := _used_by(others, partial(time.sleep, look_s))).cores > quiet:
-            # What still spins or is written after the last of them measured, or warmed up. A child
-            # that starts rests now and then, so that longer looks follow.
-            if time.monotonic() > deadline:
-                raise used.refused(measuring[0])
-            look_s = QUIET_LOOK_S
-        used = _used_by(others, partial(_measure, measuring, turns), anew=True)
-        if used.cores > quiet and used.cpu_s > QUIET_S:
-            raise used.refused(measuring[0])
-        for measured in measuring:
-            measured.see_processes()  # also what its own code has started
+    waiting = sum(map(len, turns)) - len(measuring)
+    quiet = max(QUIET_CORES, NSYS_CORES * waiting)
+    own, deadline, look_s = (
+        {run.id for run in measuring},
+        time.monotonic() + QUIET_PATIENCE_S,
+        LOOK_S,
+    )
+    while (looked := _used_by_others(mark, own, partial(time.sleep, look_s)))[1] > quiet:
+        # What still spins or is written after the last of them measured, or warmed up. A child
+        # that starts rests now and then, so that longer looks follow.
+        if time.monotonic() > deadline:
+            raise _disturbed(measuring[0], *looked)
+        look_s = QUIET_LOOK_S
+    used, cores = _used_by_others(mark, own, partial(_measure, measuring, turns))
+    if cores > quiet and sum(used.values()) > QUIET_S:
+        raise _disturbed(measuring[0], used, cores)
 
 
 def _measure(measuring: Sequence[_Held], turns: Sequence[Sequence[_Held]]) -> None:
@@ -253,6 +225,29 @@ def _measure(measuring: Sequence[_Held], turns: Sequence[Sequence[_Held]]) -> No
         run.turn = began, time.monotonic()
 
 
+def _used_by_others(
+    mark: str, own: Collection[str], meanwhile: Callable[[], None]
+) -> tuple[dict[int, float], float]:
+    """CPU time, by process, that all runs but some use meanwhile, and how many cores these keep
+    busy; a process that ends takes nothing from what the others used."""
+    before, began = Marked(mark).cpu_s(), time.monotonic()
+    meanwhile()
+    lasted_s = max(time.monotonic() - began, LOOK_S)
+    used: dict[int, float] = {}
+    for pid, cpu_s in Marked(mark).cpu_s().items():
+        more_s, marks = cpu_s - before.get(pid, 0.0), marks_of(pid)
+        if more_s > 0 and mark in marks and marks.isdisjoint(own):
+            used[pid] = more_s
+    return used, sum(used.values()) / lasted_s
+
+
+def _disturbed(run: _Held, used: dict[int, float], cores: float) -> RunFailed:
+    """Why one does not count next to which others used CPU time."""
+    busiest = sorted(used, key=used.__getitem__, reverse=True)[:MOST_NAMED]
+    table = ProcessTable(run.id)
+    return run.failed(note("held-busy", cores=cores, processes=tuple(map(table.describe, busiest))))
+
+
 def _refuse_failed(turns: Sequence[Sequence[_Held]]) -> None:
     """Refuse all where one came to nothing.
 
@@ -261,92 +256,50 @@ def _refuse_failed(turns: Sequence[Sequence[_Held]]) -> None:
         the other side of its pair ended first, unless nobody says more.
     """
     for turn in turns:
-        ended = [(run, run.ran) for run in turn if run.ran is not None and run.ran.done()]
-        failed = [(run, error) for run, ran in ended if (error := ran.exception()) is not None]
+        ended = [run for run in turn if run.ran.done()]
+        failed = [(run, error) for run in ended if (error := run.ran.exception()) is not None]
         blamed = [one for one in failed if not isinstance(one[1], OtherSideEnded)]
         for run, error in reversed(blamed or (failed if len(ended) == len(turn) else [])):
-            match error:
-                case OtherSideEnded(error=why) | (PerfgateError() as why):
-                    raise RunFailed(run.number, why)
-                case bug:
-                    raise bug
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Used:
-    """What runs that were to wait have used."""
-
-    by: Mapping[int, float]
-    """CPU time of each process that used some, the busiest first."""
-    cpu_s: float
-    cores: float
-
-    def refused(self, run: _Held) -> RunFailed:
-        """Why one that measures next to them does not count."""
-        table = ProcessTable(run.one.spec.env[RUN_COOKIE])
-        named = tuple(table.describe(pid) for pid in islice(self.by, MOST_NAMED))
-        why = note("held-busy", cores=self.cores, processes=named)
-        return run.failed(why)
-
-
-def _used_by(
-    others: Sequence[_Held], meanwhile: Callable[[], None], *, anew: bool = False
-) -> _Used:
-    """What they use meanwhile; a process that ends takes nothing from what the others used."""
-    marked = [other.processes for other in others if other.processes is not None]
-    before, began = [one.cpu_s() for one in marked], time.monotonic()
-    meanwhile()
-    lasted_s = max(time.monotonic() - began, LOOK_S)
-    used: dict[int, float] = {}
-    for one, then in zip(marked, before, strict=True):
-        for pid, cpu_s in one.cpu_s(anew=anew).items():
-            if (more_s := cpu_s - then.get(pid, 0.0)) > 0:
-                used[pid] = more_s
-    by_use = sorted(used.items(), key=lambda one: one[1], reverse=True)
-    cpu_s = sum(used.values())
-    return _Used(by=dict(by_use), cpu_s=cpu_s, cores=cpu_s / lasted_s)
+            if isinstance(error, PerfgateError):
+                raise RunFailed(run.number, error)
+            raise error
 
 
 class _Held:
     """The gate's end of one run that it holds."""
 
-    def __init__(self, one: OneRun, number: int) -> None:
+    ran: Future[RunEnd]
+    turn: Span
+    """When it worked while the others waited."""
+
+    def __init__(self, one: OneRun, number: int, off: threading.Event) -> None:
         assert one.hold is not None
-        # What counts is what it works for; `tick` looks after that.
-        self.one = replace(one, spec=replace(one.spec, timeout_s=math.inf))
+        self.one = one
         self.number = number
         """Of those that are started together, from 0."""
-        self.ran: Future[RunEnd] | None = None
-        self.turn: Span | None = None
-        """When it worked while the others waited."""
-        self.is_off = threading.Event()
-        self.processes: Marked | None = None
+        self.id = one.spec.env[RUN_COOKIE].rpartition(":")[2]
+        self._off = off
         self._hears = os.open(one.hold.other, os.O_RDONLY | os.O_NONBLOCK)
         # Also for reading: what is written before the worker is there is kept for it.
         self._says = os.open(one.hold.own, os.O_RDWR | os.O_NONBLOCK)
         self._poll = select.poll()
         self._poll.register(self._hears, select.POLLIN)
-        self._worked_s, self._since = 0.0, 0.0
-        self._waits = True
-        """For the gate: at first until it looks after what was started."""
+        self._worked_s, self._since = 0.0, inf
+        """Since when it works; not while it waits for the gate, as at first until that looks."""
         self._heard: list[bytes] = []
-
-    def see_processes(self) -> None:
-        """Know the processes that it has by now."""
-        self.processes = Marked(self.one.spec.env[RUN_COOKIE].rpartition(":")[2])
 
     def close(self) -> None:
         """Let go of it: a worker that waits ends."""
         os.close(self._hears)
         os.close(self._says)
 
-    def time(self) -> None:
+    def goes_on(self) -> None:
         """Count from now on how long it works."""
-        self._since, self._waits = time.monotonic(), False
+        self._since = time.monotonic()
 
     def say(self, word: bytes) -> None:
         """Let it go on."""
-        self.time()
+        self.goes_on()
         os.write(self._says, word)
 
     def wait_for(self, word: bytes, turns: Sequence[Sequence[_Held]]) -> None:
@@ -357,7 +310,7 @@ class _Held:
         """
         while word not in self._heard:
             _refuse_failed(turns)
-            if self.ran is not None and self.ran.done() and self.ran.exception() is None:
+            if self.ran.done() and self.ran.exception() is None:
                 if self.one.workload.form == "command":
                     raise self.failed(note("script-not-held"))
                 return  # without its steps, which what is read of it says
@@ -370,8 +323,7 @@ class _Held:
             return
         if heard := os.read(self._hears, 1):
             self._heard.append(heard)
-            self._worked_s += time.monotonic() - self._since
-            self._waits = True
+            self._worked_s, self._since = self._working_s(), inf
         else:
             time.sleep(patience_s)  # it ends
 
@@ -379,11 +331,10 @@ class _Held:
         """What it measured, once it has ended, and when that was known.
 
         Raises:
-            PerfgateError: it failed, or it is a script whose steps were not held.
+            PerfgateError: it failed.
+            RunFailed: it is a script whose steps were not held.
         """
-        assert self.ran is not None
-        ran = self.ran.result()
-        made = self.one.measured(ran, conditions, busy, on_tick=self.refuse_if_off)
+        made = self.one.measured(self.ran.result(), conditions, busy, on_tick=self.end_if_off)
         took_steps = [process.pid for process in made.run.processes]
         if self.one.workload.form == "command" and took_steps != [held_process(self.one.folder)]:
             raise self.failed(note("script-not-held"))
@@ -396,28 +347,16 @@ class _Held:
             self.number, WorkloadFailed("workload-failed", workload=workload, why=why, see=())
         )
 
-    def refuse_if_off(self) -> None:
+    def end_if_off(self) -> None:
         """End what is done for it where it is not wanted any more."""
-        if self.is_off.is_set():
+        if self._off.is_set():
             raise _CalledOff
 
     def tick(self) -> None:
         """End it where it is not wanted any more, or has worked for too long by itself."""
-        self.refuse_if_off()
-        if not self._waits:
-            worked_s = self._worked_s + time.monotonic() - self._since
-            if worked_s > self.one.workload.timeout_s:
-                raise OutOfTime
+        self.end_if_off()
+        if self._working_s() > self.one.workload.timeout_s:
+            raise OutOfTime
 
-
-@contextmanager
-def _pool(runs: Sequence[_Held]) -> Iterator[ThreadPoolExecutor]:
-    """Threads for runs and what is read of them, which have all ended afterwards."""
-    pool = ThreadPoolExecutor(max_workers=2 * len(runs), thread_name_prefix="perfgate-run")
-    try:
-        yield pool
-    finally:
-        for run in runs:
-            run.is_off.set()  # does nothing once all have ended
-        with holding_signals_back():
-            pool.shutdown(wait=True, cancel_futures=True)
+    def _working_s(self) -> float:
+        return self._worked_s + max(time.monotonic() - self._since, 0.0)

@@ -3,7 +3,7 @@ wrong with them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from perfgate.model.sample import ProcessSample
 from perfgate.model.workload import Workload
 from perfgate.profilers.nsys.reports import run_reports
 from perfgate.profilers.nsys.tool import NsysTool
-from perfgate.profilers.seam import Captured, read
+from perfgate.profilers.seam import Captured, OnTick, read
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ def measure_capture(
     tool: NsysTool,
     captured: Captured,
     raw: Path,
-    on_tick: Callable[[], None] | None,
+    on_tick: OnTick,
 ) -> OfCapture:
     """Read one capture and nsys's reports of it, and measure the steps of each of its processes.
 

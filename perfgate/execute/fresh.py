@@ -5,29 +5,27 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
+from statistics import median
 
-from perfgate.execute.ahead import Batch, RunFailed, Wanted, in_blocks
-from perfgate.execute.context import RunContext
-from perfgate.execute.lab import SHOWN_SHA, Asked, Pair, blessed_at
-from perfgate.execute.laboratory import Laboratory
+from perfgate.execute.ahead import RunFailed, Wanted, in_blocks
+from perfgate.execute.lab import Against, Asked, Pair, blessed_at
+from perfgate.execute.laboratory import Laboratory, OtherSide
 from perfgate.execute.plan import (
     PlannedRun,
-    Taken,
-    Unit,
     first_of,
     how_to_run,
-    pair_of,
+    runs_of,
+    steps_in_blocks,
     steps_of_a_block,
 )
-from perfgate.execute.provenance import is_as_blessed, prove_apart
+from perfgate.execute.provenance import SHOWN, is_as_blessed, prove_apart
 from perfgate.execute.run import TRIES, Measured
-from perfgate.model.baseline import Baseline, BlessedRun, code_digest
+from perfgate.model.baseline import Baseline, BlessedRun, changed_code, code_digest
 from perfgate.model.errors import (
     CodeUnproven,
     NotMeasured,
@@ -37,41 +35,26 @@ from perfgate.model.errors import (
     WorktreeFailed,
 )
 from perfgate.model.machine import Machine
+from perfgate.model.metric import Metric
 from perfgate.model.note import Note, Severity, note, noted
 from perfgate.model.sample import Form, Run
 from perfgate.model.settings import ABForm
 from perfgate.model.workload import Workload
+from perfgate.system.process import ignore
 
 _Made = tuple[PlannedRun, Measured]
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Other:
-    """The other commit, ready to run."""
-
-    revision: str
-    commit: str
-    context: RunContext
-
-    @property
-    def shown(self) -> str:
-        return self.commit[:SHOWN_SHA]
-
-
-@dataclass(frozen=True)
+@dataclass
 class _Started:
     """Runs of either side that are started together, or one that is made when it is asked for."""
 
     jobs: Sequence[PlannedRun]
-    made: Generator[Measured] | Batch
-    joins_others: bool = False
-    """Whether it was started while the last runs of another workload were alive."""
-
-    @property
-    def is_alone(self) -> bool:
-        """Whether nothing is alive next to it that it could do without."""
-        fewest = 2 if self.jobs[0].form is Form.BLOCK else 1
-        return len(self.jobs) == fewest and not self.joins_others
+    made: Generator[Measured]
+    is_alone: bool
+    """Whether nothing is alive next to it that it could do without."""
+    left: int
+    """How many of them were not taken yet."""
 
 
 class FreshLab:
@@ -84,19 +67,29 @@ class FreshLab:
         self._workload = workload
         self._folder = folder
         self._baseline = baseline
-        self._against = of.asked.against
-        self.taken = Taken(workload, baseline)
+        blessed = () if baseline is None else baseline.values(Metric.STEP_MS)
+        # What is known of the runs so far
+        self.last: Measured | None = None
+        """The candidate's last one."""
+        self.environment: Mapping[str, str] | None = None
+        """Variables that may change how fast the candidate is, of its first run with any."""
+        self._step_ms = median(blessed) if blessed else None
+        """What a step takes that is not in blocks: in the last such run, or the blessed ones."""
+        self._steps = workload.steps
+        """Steps of a run; None where its first run, of either side, is still to choose."""
+        # Of a baseline that declared how many steps, nobody has chosen them.
+        if self._steps is None and baseline and baseline.parameters.get("steps") == "auto":
+            self._steps = next((run.steps for run in baseline.runs if run.steps), None)
+        self._taken: Counter[Form | None] = Counter()
+        """Pairs by their form; by None the candidate's runs, of pairs too."""
         self._named: Counter[str] = Counter()
         """Runs that were started, by what their folders are called."""
-        self._pairs: Counter[Form] = Counter()
+        # What is still to be made
         self._stages: tuple[Asked, ...] = ()
         """What was prepared, and is still to be asked for."""
-        self._left: list[Unit] = []
+        self._left: list[PlannedRun] = []
         """What of it is still to be made, also of what was asked for last."""
-        self._making: Generator[_Made] | None = None
         self._batch: _Started | None = None
-        """What is started, and was not asked for yet."""
-        self.started = 0
         self._failed_together: PerfgateError | None = None
         """Why runs are not started together any more."""
 
@@ -104,7 +97,7 @@ class FreshLab:
     def machine(self) -> Machine:
         """The machine, with the versions that the worker really loaded."""
         machine = self._of.context.machine
-        report = None if self.taken.last is None else self.taken.last.worker_report
+        report = None if self.last is None else self.last.worker_report
         if report is None:
             return machine
         loaded = {"torch": report.torch, "cuda": report.cuda or machine.cuda, "nvtx": report.nvtx}
@@ -114,25 +107,18 @@ class FreshLab:
     def forms(self) -> frozenset[Form]:
         """Blocks are for the loops of decorated workloads on one GPU."""
         asked = self._of.asked.settings.ab_run
-        if self._against is None and (self._baseline is None or asked is ABForm.OFF):
+        if self._of.asked.against is None and (self._baseline is None or asked is ABForm.OFF):
             return frozenset()
-        in_blocks = self._workload.form == "function" and len(self._of.context.machine.gpus) <= 1
-        match asked:
-            case ABForm.INTERLEAVE if in_blocks:
-                return frozenset({Form.BLOCK})
-            case ABForm.AUTO if in_blocks:
-                return frozenset({Form.PAIR, Form.BLOCK})
-            case _:
-                return frozenset({Form.PAIR})
+        may_block = self._workload.form == "function" and len(self._of.context.machine.gpus) <= 1
+        if asked is ABForm.INTERLEAVE and may_block:
+            return frozenset({Form.BLOCK})
+        return frozenset(
+            {Form.PAIR, Form.BLOCK} if asked is ABForm.AUTO and may_block else {Form.PAIR}
+        )
 
     @property
-    def revision(self) -> str:
-        """The other commit as it was asked for."""
-        return self._other.revision if self._against is None else self._against.revision
-
-    @property
-    def commit(self) -> str:
-        """Its SHA."""
+    def commit(self) -> Against:
+        """The other commit."""
         return self._other.commit
 
     @property
@@ -147,7 +133,7 @@ class FreshLab:
 
     def prepare(self, *asked: Asked) -> None:
         """Know what will be asked for next, to start runs of several stages together."""
-        if self._stages == asked and self._making is not None:
+        if self._stages == asked and self._left:
             return
         try:
             _ = any(form is not None for form, _ in asked) and self._other
@@ -159,19 +145,14 @@ class FreshLab:
     def start_first(self, *asked: Asked) -> None:
         """Prepare what will be asked for, and start the first of it where that can wait."""
         self.prepare(*asked)
-        form, _ = self._how()
-        if self._left and form is not Form.ALONE:
-            self._batch = replace(self._start(), joins_others=True)
+        if self._left and self._how()[0] is not Form.ALONE:
+            self._batch = replace(self._start(), is_alone=False)
             self._of.end_standing = self.close
 
     def close(self) -> None:
         """End what was started and is not wanted any more."""
-        if self._making is not None:
-            self._making.close()
-        if self._batch is not None:
-            self._batch.made.close()
-        self._making = self._batch = None
-        self._stages, self._left, self.started = (), [], 0
+        self._end_batch()
+        self._stages, self._left = (), []
 
     def runs(self, number: int) -> Generator[Run]:
         """Make runs of the candidate, as many of them started together as there is room for."""
@@ -184,144 +165,157 @@ class FreshLab:
         with closing(made):
             for (job, one), (_, other) in zip(made, made, strict=True):
                 there, here = (one, other) if job.is_reference else (other, one)
-                self._pairs[form] += 1
-                yield self._held_apart(there, here)
+                self._taken[form] += 1
+                self._hold_apart(there, here)
+                yield Pair(reference=there.run, candidate=here.run)
 
     def _asked(self, form: Form | None, number: int) -> Generator[_Made]:
         """What was prepared, if it is that; whoever wants no more of it ends all of it."""
         if self._stages[:1] != ((form, number),):
             self._plan((form, number))
-        making, self._stages = self._making, self._stages[1:]
-        assert making is not None
-        left = number if form is None else 2 * number
+        plan, self._stages = self._left, self._stages[1:]
+        wanted = number if form is None else 2 * number
         try:
-            for made in islice(making, left):
-                left -= 1
-                yield made
+            while wanted:
+                for made in self._next():
+                    wanted -= 1
+                    yield made
         finally:
-            if self._making is making and (left or not self._stages):
+            if self._left is plan and (wanted or not self._stages):
                 self.close()
 
     def _plan(self, *asked: Asked) -> None:
         self.close()
         self._stages = asked
-        self._left = [unit for form, number in asked for unit in self._units(form, number)]
-        self._making = self._made()
-
-    def _units(self, form: Form | None, number: int) -> list[Unit]:
-        """What is made together if there is room: each run of the candidate, or both of a pair."""
-        after = self.taken.own if form is None else self._pairs[form]
-        planned = after + number
-        if form is None:
-            return [
-                (PlannedRun(title=f"run {index + 1} of {planned}", form=Form.ALONE),)
-                for index in range(after, planned)
-            ]
-        return [pair_of(form, index, planned) for index in range(after, planned)]
+        for form, number in asked:
+            self._left += runs_of(form, self._taken[form], number)
 
     # Runs of either side
 
-    def _made(self) -> Generator[_Made]:
-        """Make what is left of runs of either side, as many ahead as there is room for.
+    def _next(self) -> list[_Made]:
+        """Make the next run that is left, or both of a pair in blocks, with as many ahead as there
+        is room for.
 
-        Where some fail that are alive at once, each unit is made again by itself; so is one in
-        which nsys broke down.
+        Where some fail that are alive at once, each is made again by itself; so is one in which
+        nsys broke down.
         """
-        while self._left:
-            batch, self._batch = self._batch or self._start(), None
-            self._of.end_standing = None
+        while True:
+            if self._batch is None:
+                self._batch = self._start()
+            elif self._of.end_standing == self.close:
+                self._of.end_standing = None  # it is asked for
+            batch, read = self._batch, list[_Made]()
             try:
-                yield from self._of_batch(batch)
+                # Of a pair in blocks neither side counts without the other.
+                for job in self._left[: 2 if self._left[0].form is Form.BLOCK else 1]:
+                    with self._of.listener.run(self._title(job, len(batch.jobs))):
+                        read.append((job, next(batch.made)))
             except RunFailed as failed:
-                self.started = 0
-                self._try_again(batch.jobs[failed.number], failed.error, is_alone=batch.is_alone)
+                broken, why = batch.jobs[failed.number], failed.error
+            except PerfgateError as failed:
+                broken, why = job, failed
+            else:
+                del self._left[: len(read)]
+                batch.left -= len(read)
+                if not batch.left:
+                    self._end_batch()
+                return [(job, self._finished(job, made)) for job, made in read]
+            self._end_batch()
+            self._try_again(broken, why, is_alone=batch.is_alone)
 
     def _start(self) -> _Started:
         """Start as many of what is left as there is room for."""
         form, most = self._how()
-        jobs = first_of(self._left, most, with_blocks=self.taken.step_ms is not None)
-        if jobs[0].form is Form.BLOCK and form is Form.ALONE:
+        jobs = first_of(self._left, most, with_blocks=self._step_ms is not None)
+        begins_in_blocks = jobs[0].form is Form.BLOCK
+        if begins_in_blocks and form is Form.ALONE:
             form = Form.EARLY  # both sides of a pair are alive at once in any case
-        standing = self._of.end_standing
-        if standing is not None and standing != self.close:
-            standing()  # its runs are to see nothing of these
-        is_last = len(jobs) == sum(map(len, self._left))
-        made = self._of.make(self._wanted(jobs), form, self._of.at_end if is_last else lambda: None)
-        self.started = len(jobs)
-        return _Started(jobs, made)
+        if self._of.end_standing is not None:
+            self._of.end_standing()  # its runs are to see nothing of these
+            self._of.end_standing = None
+        then = self._of.at_end if len(jobs) == len(self._left) else ignore
+        made = self._of.make(self._wanted(jobs), form, then)
+        is_alone = len(jobs) == (2 if begins_in_blocks else 1)
+        return _Started(jobs, made, is_alone=is_alone, left=len(jobs))
 
-    def _of_batch(self, batch: _Started) -> Iterator[_Made]:
-        """Take the runs of a batch, and each that is there off what is left."""
-        read: list[_Made] = []
-        with closing(batch.made):
-            for number, job in enumerate(batch.jobs):
-                with self._of.listener.run(self._title(job, len(batch.jobs))):
-                    try:
-                        read.append((job, next(batch.made)))
-                    except PerfgateError as failed:
-                        raise RunFailed(number, failed) from failed
-                if job.form is Form.BLOCK and job.is_reference:
-                    continue  # neither side of these counts without the other
-                for each, made in read:
-                    self._left[:1] = [self._left[0][1:]] if len(self._left[0]) > 1 else []
-                    self.started -= 1
-                    yield each, self._finished(each, made)
-                read.clear()
+    def _end_batch(self) -> None:
+        batch, self._batch = self._batch, None
+        if batch is not None:
+            batch.made.close()
 
     def _how(self) -> tuple[Form, int]:
         """The form of the next runs, and how many at once."""
         asked = self._workload.ahead or self._of.asked.settings.ahead
         if self._failed_together is not None:
             asked = 1
-        last, blessed = self.taken.last, () if self._baseline is None else self._baseline.runs
-        own = () if last is None else (BlessedRun.of(last.run),)
-        form, most = how_to_run(
-            self._workload, self._of.context.machine, (*blessed, *own), asked=asked
-        )
+        known = [] if self._baseline is None else [*self._baseline.runs]
+        if self.last is not None:
+            known.append(BlessedRun.of(self.last.run))
+        form, most = how_to_run(self._workload, self._of.context.machine, known, asked=asked)
         # The others take as many steps as the first one chooses.
-        return form, most if self.taken.steps is not None else 1
+        return form, most if self._steps is not None else 1
 
-    def _wanted(self, batch: Sequence[PlannedRun]) -> list[Wanted]:
+    def _wanted(self, jobs: Sequence[PlannedRun]) -> list[Wanted]:
         """Folders for one more try of some runs, and what each is to do."""
         made: list[Wanted] = []
-        for job in batch:
+        for job in jobs:
             if not job.folder:
                 self._named["run"] += 1
                 job.folder = f"run-{self._named['run']}"
-            job.tries += 1
             self._named[job.folder] += 1  # also of one that was started before, and not wanted
-            named = self._named[job.folder]
-            folder = job.folder if named == 1 else f"{job.folder}-try-{named}"
+            tries = self._named[job.folder]
             in_turns = job.form is Form.BLOCK
-            steps = self.taken.steps_in_blocks() if in_turns else self.taken.steps
+            steps = self._steps_in_blocks if in_turns else self._steps
             made.append(
                 Wanted(
                     context=self._other.context if job.is_reference else self._of.context,
                     workload=self._workload.model_copy(update={"steps": steps}),
-                    folder=self._folder / folder,
+                    folder=self._folder
+                    / (job.folder if tries == 1 else f"{job.folder}-try-{tries}"),
                 )
             )
             if in_turns and not job.is_reference:
-                reference = batch[len(made) - 2]
+                reference = jobs[len(made) - 2]
                 made[-2:] = in_blocks(
-                    (made[-2], made[-1]),
+                    made[-2:],
                     candidate_begins=reference.candidate_begins,
-                    block_steps=steps_of_a_block(self.taken.step_ms, steps or 0),
+                    block_steps=steps_of_a_block(self._step_ms, self._steps_in_blocks),
                     core=max(os.sched_getaffinity(0)),
                 )
         return made
+
+    @cached_property
+    def _steps_in_blocks(self) -> int:
+        """Steps of a side of a pair in blocks: of all pairs as many as of the first."""
+        return max(steps_in_blocks(self._step_ms), self._steps or 0)
 
     def _title(self, job: PlannedRun, together: int = 1) -> str:
         title = f"{job.title}, {self._other.shown}" if job.is_reference else job.title
         return title if together == 1 else f"{title} ({together} started together)"
 
     def _finished(self, job: PlannedRun, made: Measured) -> Measured:
-        """A run of either side that was made, held to what it is to be."""
+        """A run of either side that was made, with its form; one of the other commit is held to
+        what was blessed, one of the candidate to the code of the one before."""
         if job.is_reference:
             self._refuse_unblessed(made)
-        made = self.taken.take(job, made)
-        self._of.listener.done(self._title(job), made.run)
-        return made
+        run, before = made.run, self.last
+        if run.form not in (Form.EARLY, Form.LATE):
+            run = run.model_copy(update={"form": job.form})
+        self._steps = self._steps or BlessedRun.of(run).steps
+        if not job.is_reference:
+            if before is not None and made.code != before.code:
+                ways = changed_code(before.code, made.code), changed_code(made.code, before.code)
+                paths = tuple(dict.fromkeys([*ways[0], *ways[1]]))[:SHOWN]
+                changed = note("code-changed", Severity.INVALID, paths=paths)
+                run = run.model_copy(update={"notes": (*run.notes, changed)})
+            if job.form is not Form.BLOCK:
+                self._step_ms = run.value(Metric.STEP_MS) or self._step_ms
+            if self.environment is None:
+                self.environment = made.environment
+            self._taken[None] += 1
+            self.last = replace(made, run=run)
+        self._of.listener.done(self._title(job), run)
+        return replace(made, run=run)
 
     def _try_again(self, job: PlannedRun, failed: PerfgateError, *, is_alone: bool) -> None:
         """Take in how one of a batch failed, what is left of which is made again.
@@ -329,7 +323,7 @@ class FreshLab:
         Raises:
             PerfgateError: it failed alone, and nsys is not to blame, or too often.
         """
-        if isinstance(failed, NsysCrashed) and job.tries < TRIES:
+        if isinstance(failed, NsysCrashed) and self._named[job.folder] < TRIES:
             self._of.listener.crashed(failed)
         elif is_alone:
             self._failed_together = None  # others alive next to it are not why it failed
@@ -340,38 +334,30 @@ class FreshLab:
     def _failed_alone(self, job: PlannedRun, failed: PerfgateError) -> PerfgateError:
         """What it means that a run came to nothing: in blocks its data may end before the turns do,
         and one of the other commit says nothing of the candidate."""
-        in_turns = job.form is Form.BLOCK and isinstance(failed, WorkloadFailed)
-        alone = self.taken.steps or 0
-        if in_turns and (steps := self.taken.steps_in_blocks()) > alone:
+        name, alone = self._workload.id, self._steps or 0
+        in_turns = job.form is Form.BLOCK and self._steps_in_blocks > alone
+        if in_turns and isinstance(failed, WorkloadFailed):
             failed = WorkloadFailed(
                 "failed-in-blocks",
-                workload=self._workload.id,
+                workload=name,
                 failure=failed,
-                turns=self._workload.warmup + steps,
+                turns=self._workload.warmup + self._steps_in_blocks,
                 turns_alone=self._workload.warmup + alone,
             )
         if not job.is_reference or not isinstance(failed, NotMeasured):
             return failed
-        return WorktreeFailed(
-            "side-does-not-run",
-            workload=self._workload.id,
-            commit=self._other.shown,
-            failure=failed,
-        )
+        shown = self._other.shown
+        return WorktreeFailed("side-does-not-run", workload=name, commit=shown, failure=failed)
 
     # Whether the other side is what it is taken for
 
     @cached_property
-    def _other(self) -> _Other:
-        against = self._against
+    def _other(self) -> OtherSide:
+        against = self._of.asked.against
         if against is None:
             assert self._baseline is not None  # without one there is no form
             against = blessed_at(self._baseline)
-        commit = self._of.found(against)
-        same = "" if commit == against.commit else f"{commit[:SHOWN_SHA]}, which has the files of "
-        return _Other(
-            revision=f"{same}{against.revision}", commit=commit, context=self._of.checkout(commit)
-        )
+        return self._of.other(against)
 
     def _refuse_unblessed(self, made: Measured) -> None:
         """Hold a run of the other commit to the files that were blessed.
@@ -379,7 +365,7 @@ class FreshLab:
         Raises:
             CodeUnproven: they are others.
         """
-        blessed = self._baseline if self._against is None else None
+        blessed = self._baseline if self._of.asked.against is None else None
         if blessed is None or blessed.code in (None, code_digest(made.code)):
             return
         # Older baselines of a command noted another set of files; that its commit was clean is
@@ -392,14 +378,8 @@ class FreshLab:
                 "files-not-as-blessed", workload=self._workload.id, commit=self._other.shown
             )
 
-    def _held_apart(self, there: Measured, here: Measured) -> Pair:
+    def _hold_apart(self, there: Measured, here: Measured) -> None:
         """Hold what the other commit's run loaded to what the candidate's did."""
-        tree = self._other.context.tree
-        if tree is not None:
-            prove_apart(
-                self._workload,
-                tree,
-                reference=there.import_logs,
-                candidate=here.import_logs,
-            )
-        return Pair(reference=there.run, candidate=here.run)
+        if (tree := self._other.context.tree) is not None:
+            logs = {"reference": there.import_logs, "candidate": here.import_logs}
+            prove_apart(self._workload, tree, **logs)

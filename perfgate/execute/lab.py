@@ -30,6 +30,18 @@ class Pair:
     candidate: Run
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Against:
+    """Another commit to compare with."""
+
+    revision: str
+    """As it was asked for."""
+    commit: str
+    """SHA."""
+    tree: str | None = None
+    """That of its files without the baselines, where it was noted."""
+
+
 Asked = tuple[Form | None, int]
 """A number of pairs in a form, or of runs of the candidate."""
 
@@ -46,16 +58,8 @@ class Lab(Protocol):
         """Forms of an A/B run that may be had: pairs, blocks, or none."""
 
     @property
-    def revision(self) -> str:
-        """The other commit as it was asked for; known once a pair was made."""
-
-    @property
-    def commit(self) -> str:
-        """Its SHA; likewise."""
-
-    @property
-    def started(self) -> int:
-        """Runs of what was prepared that are started, and were not taken yet."""
+    def commit(self) -> Against:
+        """The other one; known once a pair was made."""
 
     def prepare(self, *asked: Asked) -> None:
         """Know what will be asked for next, to start runs of several stages together; they need not
@@ -94,18 +98,6 @@ class Listener(Protocol):
         """Hear anything else, in a line."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Against:
-    """Another commit to compare with."""
-
-    revision: str
-    """As it was asked for."""
-    commit: str
-    """SHA."""
-    tree: str | None = None
-    """That of its files without the baselines, where it was noted."""
-
-
 def blessed_at(baseline: Baseline) -> Against:
     """The commit that a baseline was measured at, the last that holds all of its code.
 
@@ -115,11 +107,12 @@ def blessed_at(baseline: Baseline) -> Against:
     known = [occasion.commit for occasion in baseline.occasions if occasion.commit is not None]
     if not known:
         raise RevisionMissing("baseline-without-commit")
-    found = next((commit for commit in reversed(known) if not commit.dirty), known[-1])
-    sha = found.sha[:SHOWN_SHA]
-    if found.dirty:
-        raise RevisionMissing("baseline-of-uncommitted-changes", commit=sha)
-    return Against(revision=f"the baseline's commit {sha}", commit=found.sha, tree=found.tree)
+    clean = [commit for commit in known if not commit.dirty]
+    *_, last = clean or known
+    shown = last.sha[:SHOWN_SHA]
+    if not clean:
+        raise RevisionMissing("baseline-of-uncommitted-changes", commit=shown)
+    return Against(revision=f"the baseline's commit {shown}", commit=last.sha, tree=last.tree)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,10 +9,11 @@ import math
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, TypeVar
+from typing import Final
 
-from perfgate.execute.ahead import Batch, Wanted
+from perfgate.execute.ahead import Wanted, start_together
 from perfgate.execute.context import RunContext, at_commit
 from perfgate.execute.lab import SHOWN_SHA, Against, Invocation, Listener
 from perfgate.execute.run import Measured, measure_run
@@ -24,12 +25,24 @@ from perfgate.model.sample import Form
 from perfgate.profilers.nsys.command import trace_options
 from perfgate.profilers.nsys.tool import NsysTool, find_nsys
 from perfgate.system import git
+from perfgate.system.process import ignore
 
 IDLE_PATIENCE_S: Final = 10.0
 """How long a GPU may take to become idle before a run: the driver's load figures fade within a
 second."""
 
-T = TypeVar("T")
+
+@dataclass(frozen=True, kw_only=True)
+class OtherSide:
+    """Another commit, ready to run."""
+
+    commit: Against
+    context: RunContext
+
+    @property
+    def shown(self) -> str:
+        """Its SHA, as messages name it."""
+        return self.commit.commit[:SHOWN_SHA]
 
 
 class Laboratory:
@@ -41,7 +54,7 @@ class Laboratory:
         listener: Listener,
         *,
         time_left_s: Callable[[], float] = lambda: math.inf,
-        at_end: Callable[[], None] = lambda: None,
+        at_end: Callable[[], None] = ignore,
     ) -> None:
         self.asked = of
         self.listener = listener
@@ -50,9 +63,8 @@ class Laboratory:
         self._time_left_s = time_left_s
         self.end_standing: Callable[[], None] | None = None
         """Ends the first runs of a workload that are started, and not asked for yet."""
-        # By commit. What failed once is not tried again for the next workload.
-        self._checkouts: dict[str, RunContext | PerfgateError] = {}
-        self._commits: dict[str, str | PerfgateError] = {}
+        self._others: dict[str, OtherSide | PerfgateError] = {}
+        """By the commit that was asked for."""
         self._held = ExitStack()
 
     # What recorded and prepared runs override
@@ -74,16 +86,12 @@ class Laboratory:
         return wait_until_idle(self.context.machine.gpus, IDLE_PATIENCE_S, run_id=run_id)
 
     def make(
-        self, wanted: Sequence[Wanted], form: Form, then: Callable[[], None] = lambda: None
-    ) -> Generator[Measured] | Batch:
+        self, wanted: Sequence[Wanted], form: Form, then: Callable[[], None] = ignore
+    ) -> Generator[Measured]:
         """One run, which is made when it is asked for, or some, which are started at once."""
-        if form is Form.ALONE:
-            return self._alone(*wanted)
-        return Batch(wanted, form, busy=self.busy, then=then)
-
-    def _alone(self, one: Wanted) -> Generator[Measured]:
-        busy = self.busy()
-        yield measure_run(one.context, one.workload, one.folder, busy)
+        if form is not Form.ALONE:
+            return start_together(wanted, form, busy=self.busy, then=then)
+        return (measure_run(one.context, one.workload, one.folder, self.busy()) for one in wanted)
 
     # The same for all
 
@@ -106,61 +114,51 @@ class Laboratory:
             keep_captures=self.asked.keep_captures,
         )
 
-    def found(self, against: Against) -> str:
-        """The commit, or another with the same files; looked for once: a remote may take its time.
+    def other(self, against: Against) -> OtherSide:
+        """Another commit, checked out once in a gate. What failed once is not tried again for the
+        next workload: a remote or `ab_setup` may take its time.
 
         Raises:
-            RevisionMissing: there is none.
+            RevisionMissing: there is no such commit, and none with the same files.
             RepositoryUnreadable: git does not answer.
-        """
-        return _remembered(self._commits, against.commit, lambda: self._find(against))
-
-    def checkout(self, commit: str) -> RunContext:
-        """What runs of another commit share, which is checked out once in a gate.
-
-        Raises:
             PerfgateError: as `at_commit` does.
         """
-        return _remembered(self._checkouts, commit, lambda: self._check_out(commit))
+        if against.commit not in self._others:
+            try:
+                self._others[against.commit] = self._check_out(against)
+            except PerfgateError as failed:
+                self._others[against.commit] = failed
+        found = self._others[against.commit]
+        if isinstance(found, PerfgateError):
+            raise found
+        return found
 
     def close(self) -> None:
         """Take away what was checked out."""
-        self._checkouts.clear()
+        self._others.clear()
         self._held.close()
 
-    def _find(self, against: Against) -> str:
-        sha = against.commit
+    def _check_out(self, against: Against) -> OtherSide:
+        say, asked, sha = self.listener.say, self.asked, against.commit
         found = git.obtain(
-            self.asked.root,
+            asked.root,
             sha,
             tree=against.tree,
-            baselines=self.asked.settings.baselines,
-            env=self.asked.worker_env,
+            baselines=asked.settings.baselines,
+            env=asked.worker_env,
         )
+        shown, revision = found[:SHOWN_SHA], against.revision
         if found != sha:
-            shown = found[:SHOWN_SHA]
-            self.listener.say(f"  {sha[:SHOWN_SHA]} is gone: {shown} has the same files")
-        return found
-
-    def _check_out(self, commit: str) -> RunContext:
-        self.listener.say(f"  checking out {commit[:SHOWN_SHA]} next to the project")
-        made = at_commit(
+            say(f"  {sha[:SHOWN_SHA]} is gone: {shown} has the same files")
+            revision = f"{shown}, which has the files of {revision}"
+        say(f"  checking out {shown} next to the project")
+        there = at_commit(
             self.context,
-            commit,
-            on_line=lambda line: self.listener.say(f"  ab_setup: {line}"),
+            found,
+            on_line=lambda line: say(f"  ab_setup: {line}"),
             time_left_s=self._time_left_s(),
         )
-        return self._held.enter_context(made)
-
-
-def _remembered(known: dict[str, T | PerfgateError], key: str, make: Callable[[], T]) -> T:
-    """What was made under a key, or the error that making it has raised."""
-    if key not in known:
-        try:
-            known[key] = make()
-        except PerfgateError as failed:
-            known[key] = failed
-    found = known[key]
-    if isinstance(found, PerfgateError):
-        raise found
-    return found
+        return OtherSide(
+            commit=Against(revision=revision, commit=found),
+            context=self._held.enter_context(there),
+        )

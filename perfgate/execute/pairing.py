@@ -14,8 +14,6 @@ from perfgate.model.sample import BlockSample, Run
 
 FEWEST_NEIGHBOURS: Final = 5
 """Three blocks of either side have so many; of fewer, one disturbed block would spoil half."""
-_FARTHEST_LOG: Final = 700.0
-"""exp() of more than this is no double."""
 
 
 def in_noise_of(reference: Run, run: Run) -> Run:
@@ -50,13 +48,10 @@ def in_noise_of(reference: Run, run: Run) -> Run:
     )
     there, values = reference.processes[0].values, dict(run.processes[0].values)
     known = there.keys() & values.keys()
-    ratios = {
-        Metric.STEP_MS: _middle(steps) if steps else math.inf,
-        Metric.STEP_MEAN_MS: fmean(means) if means else math.inf,
-    }
-    for metric, ratio in ratios.items():
-        if metric in known and abs(ratio) < _FARTHEST_LOG:
-            values[metric] = there[metric] * math.exp(ratio)
+    if steps and Metric.STEP_MS in known:
+        values[Metric.STEP_MS] = there[Metric.STEP_MS] * math.exp(_middle(steps))
+    if means and Metric.STEP_MEAN_MS in known:
+        values[Metric.STEP_MEAN_MS] = there[Metric.STEP_MEAN_MS] * math.exp(fmean(means))
     if gaps and Metric.GAP_MS in known:
         values[Metric.GAP_MS] = max(0.0, there[Metric.GAP_MS] + _middle(gaps))
     process = run.processes[0].model_copy(update={"values": values})

@@ -1,22 +1,18 @@
-"""What one gate has made of one workload so far, and what that says of its further runs: which
-belong together, how many steps and blocks they have, how many may be alive at once."""
+"""What is known of a workload says of its further runs: which belong together, how many steps and
+blocks they have, how many may be alive at once."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from statistics import median
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from perfgate.execute.provenance import SHOWN
-from perfgate.execute.run import Measured
 from perfgate.machine.processes import free_bytes
-from perfgate.model.baseline import Baseline, BlessedRun, changed_code
+from perfgate.model.baseline import BlessedRun
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
-from perfgate.model.note import Severity, note
 from perfgate.model.order import Needs
 from perfgate.model.sample import Form
 from perfgate.model.workload import Workload
@@ -56,11 +52,18 @@ class PlannedRun:
     candidate_begins: bool = False
     """Of a pair in blocks, as its reference's side says."""
     folder: str = ""
-    tries: int = 0
 
 
-Unit = tuple[PlannedRun, ...]
-"""Those that belong together: a run of the candidate, or both of a pair."""
+def runs_of(form: Form | None, after: int, number: int) -> list[PlannedRun]:
+    """Further runs of the candidate, or pairs in a form, behind so many."""
+    planned = after + number
+    if form is not None:
+        pairs = [pair_of(form, index, planned) for index in range(after, planned)]
+        return [run for pair in pairs for run in pair]
+    return [
+        PlannedRun(title=f"run {index + 1} of {planned}", form=Form.ALONE)
+        for index in range(after, planned)
+    ]
 
 
 def pair_of(form: Form, index: int, planned: int) -> tuple[PlannedRun, PlannedRun]:
@@ -90,71 +93,24 @@ def pair_of(form: Form, index: int, planned: int) -> tuple[PlannedRun, PlannedRu
     return reference, candidate
 
 
-def first_of(units: Sequence[Unit], most: int, *, with_blocks: bool) -> list[PlannedRun]:
+def first_of(left: Sequence[PlannedRun], most: int, *, with_blocks: bool) -> list[PlannedRun]:
     """The first of them, as many as there is room for; the two of a pair in blocks in any case.
 
     Pairs in blocks wait for what comes before them where that is to say how long they are.
     """
-    batch = list(units[0])
-    if batch[0].form is not Form.BLOCK:
-        batch = batch[: max(most, 1)]
-    for unit in units[1:]:
-        waits = unit[0].form is Form.BLOCK and batch[0].form is not Form.BLOCK and not with_blocks
-        if waits or len(batch) + len(unit) > most:
+    begins_in_blocks = left[0].form is Form.BLOCK
+    room, batch = max(most, 2 if begins_in_blocks else 1), list[PlannedRun]()
+    for run in left:
+        in_blocks = run.form is Form.BLOCK
+        waits = in_blocks and not (begins_in_blocks or with_blocks)
+        needed = 2 if in_blocks and run.is_reference else 1
+        if waits or len(batch) + needed > room:
             break
-        batch += unit
+        batch.append(run)
     return batch
 
 
 # How many steps
-
-
-class Taken:
-    """What the runs so far were, and how many steps follow from that for further ones."""
-
-    def __init__(self, workload: Workload, baseline: Baseline | None) -> None:
-        blessed = () if baseline is None else baseline.values(Metric.STEP_MS)
-        self.own = 0
-        """Runs of the candidate."""
-        self.last: Measured | None = None
-        """The candidate's last one."""
-        self.environment: Mapping[str, str] | None = None
-        """Variables that may change how fast the candidate is, of its first run with any."""
-        self.step_ms = median(blessed) if blessed else None
-        """What a step takes that is not in blocks: in the last such run, or the blessed ones."""
-        self.steps = workload.steps
-        """Steps of a run; None where its first run, of either side, is still to choose."""
-        self._in_blocks: int | None = None
-        # Of a baseline that declared how many steps, nobody has chosen them.
-        if self.steps is None and baseline and baseline.parameters.get("steps") == "auto":
-            self.steps = next((run.steps for run in baseline.runs if run.steps), None)
-
-    def take(self, job: PlannedRun, made: Measured) -> Measured:
-        """Take in a run, with its form; one of the candidate that is of other code than the one
-        before is noted so."""
-        run, before = made.run, self.last
-        if run.form not in (Form.EARLY, Form.LATE):
-            run = run.model_copy(update={"form": job.form})
-        self.steps = self.steps or BlessedRun.of(run).steps
-        if job.is_reference:
-            return replace(made, run=run)
-        if before is not None and made.code != before.code:
-            either_way = changed_code(before.code, made.code) + changed_code(made.code, before.code)
-            paths = tuple(dict.fromkeys(either_way))[:SHOWN]
-            changed = note("code-changed", Severity.INVALID, paths=paths)
-            run = run.model_copy(update={"notes": (*run.notes, changed)})
-        if job.form is not Form.BLOCK:
-            self.step_ms = run.value(Metric.STEP_MS) or self.step_ms
-        if self.environment is None:
-            self.environment = made.environment
-        self.own, self.last = self.own + 1, replace(made, run=run)
-        return self.last
-
-    def steps_in_blocks(self) -> int:
-        """Steps of a side of a pair in blocks: of all pairs as many as of the first."""
-        if self._in_blocks is None:
-            self._in_blocks = max(steps_in_blocks(self.step_ms), self.steps or 0)
-        return self._in_blocks
 
 
 def steps_of_a_block(step_ms: float | None, steps: int) -> int:

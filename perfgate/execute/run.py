@@ -9,7 +9,8 @@ ordered     -> OneRun       its folder and order are there, nothing is started
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -58,8 +59,9 @@ from perfgate.model.sample import Form, ProcessSample, Run
 from perfgate.model.workload import END_RANGE, Workload
 from perfgate.profilers.nsys.output import signal_name
 from perfgate.profilers.nsys.profile import profile
-from perfgate.profilers.seam import ProfileOutcome, ProfileSpec
+from perfgate.profilers.seam import OnTick, ProfileOutcome, ProfileSpec
 from perfgate.system.files import underway
+from perfgate.system.process import ignore
 
 TRIES: Final = 3
 """How often a run is tried in which nsys itself breaks down, as it does on a busy machine."""
@@ -103,13 +105,9 @@ def measure_run(
         return one.measured(end, samples.conditions(), busy)
 
 
-class OtherSideEnded(Exception):
+class OtherSideEnded(WorkloadFailed):
     """The other side of the pair ended first: it has not failed yet, as far as is known here, but
     will."""
-
-    def __init__(self, error: WorkloadFailed) -> None:
-        self.error = error
-        super().__init__(str(error))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,31 +137,32 @@ class OneRun:
         """What its processes have logged by now."""
         return read_import_logs(self.folder / IMPORTS)
 
-    def run(self, *, on_tick: Callable[[], None] | None = None) -> RunEnd:
+    def run(self, *, on_tick: OnTick = ignore) -> RunEnd:
         """Profile it, and refuse what did not end well.
 
         Raises:
             WorkloadFailed: it raised, exited, was killed, skipped itself or took the wrong number
             of steps. WorkloadTimedOut: it did not end in time. CaptureFailed: it ended well, and
             nsys left no capture. NsysCrashed: nsys itself broke down. RevisionMissing: its commit
-            did not have the workload yet. Abandoned: the other side of the A/B run is to blame.
+            did not have the workload yet. OtherSideEnded: that of the A/B run is to blame.
         """
 
         def tick() -> None:
             if self.workload.form == "command":  # a decorated workload is one process
                 self.ranks.look()
-            if on_tick is not None:
-                on_tick()
+            on_tick()
 
         outcome = profile(self.context.tool, self.spec, on_tick=tick)
-        log = keep_log(outcome.log, self.folder, self.spec.cleaner)
+        end = self._end(outcome, keep_log(outcome.log, self.folder, self.spec.cleaner))
         try:
-            return self._refused(outcome, log)
+            refuse_failed(end)
         except WorkloadFailed as failed:
-            report = self.worker_report
+            report = end.worker_report
             if report is not None and report.ending is Ending.ABANDONED:
-                raise OtherSideEnded(failed) from failed
+                raise OtherSideEnded(failed.code, **failed.fields) from failed
             raise
+        refuse_uncaptured(end)
+        return end
 
     def refuse(self, *, exit_status: int | None, timed_out: bool, tail: Sequence[str]) -> None:
         """Refuse a run under another tool than nsys, as `run` and `measured` do.
@@ -172,21 +171,19 @@ class OneRun:
         is not known.
         """
         was_killed = exit_status is not None and exit_status < 0
+        log = self.folder / LOG
         outcome = ProfileOutcome(
-            captures=(),
             exit_status=exit_status,
             signal=signal_name(-(exit_status or 0)) if was_killed else None,
             timed_out=timed_out,
             tail=tuple(tail),
-            log=self.folder / LOG,
-            problem=None,
+            log=log,
         )
-        self._refused(outcome, outcome.log, needs_capture=False)
-        started_at = self.started_at.timestamp()
-        code_of_run(self.context, self.workload, self.import_logs, started_at=started_at)
+        refuse_failed(self._end(outcome, log))
+        self._code()
 
-    def _refused(self, outcome: ProfileOutcome, log: Path, *, needs_capture: bool = True) -> RunEnd:
-        """Refuse what did not end well; how it ended."""
+    def _end(self, outcome: ProfileOutcome, log: Path) -> RunEnd:
+        """How it ended; refuses a workload that its commit does not have."""
         end = RunEnd(
             workload=self.workload,
             outcome=outcome,
@@ -196,10 +193,17 @@ class OneRun:
         )
         if self.context.tree is not None:
             refuse_missing(end, self.context.tree)
-        refuse_failed(end)
-        if needs_capture:
-            refuse_uncaptured(end)
         return end
+
+    def _code(self, took_steps: Collection[int] = ()) -> dict[str, str]:
+        """Which code it was of; these processes took its steps."""
+        return code_of_run(
+            self.context,
+            self.workload,
+            self.import_logs,
+            started_at=self.started_at.timestamp(),
+            measured=took_steps,
+        )
 
     def measured(
         self,
@@ -207,7 +211,7 @@ class OneRun:
         conditions: Conditions,
         busy: Note | None = None,
         *,
-        on_tick: Callable[[], None] | None = None,
+        on_tick: OnTick = ignore,
     ) -> Measured:
         """Read its captures, see which code it was of, and keep of them what may leave the machine.
 
@@ -218,8 +222,10 @@ class OneRun:
             StoreFailed: the disk did not take it.
         """
         outcome, worker_report = end.outcome, end.worker_report
-        tool, raw = self.context.tool, self.spec.folder
-        workload = as_taken(self.workload, worker_report)
+        tool, raw, workload = self.context.tool, self.spec.folder, self.workload
+        if workload.steps is None and worker_report is not None:  # so many did it choose
+            steps = max(worker_report.turns - workload.warmup, 1)
+            workload = workload.model_copy(update={"steps": steps})
         captures = [measure_capture(workload, tool, one, raw, on_tick) for one in outcome.captures]
         try:
             processes = processes_of(workload, captures, self.ranks.ranks)
@@ -228,13 +234,7 @@ class OneRun:
                 raise
             raise without_steps(missing, end) from missing
         took_steps = [one.pid for one in processes]
-        code = code_of_run(
-            self.context,
-            self.workload,
-            self.import_logs,
-            started_at=self.started_at.timestamp(),
-            measured=took_steps if worker_report is None else [worker_report.pid],
-        )
+        code = self._code(took_steps if worker_report is None else [worker_report.pid])
         keep_exports(outcome.captures, self.folder)
         run = Run(
             started_at=self.started_at,
@@ -284,13 +284,6 @@ class OneRun:
         ]
         once = [one for place, one in enumerate(found) if one not in found[:place]]
         return tuple(sorted(once, key=lambda one: one.severity is not Severity.INVALID))
-
-
-def as_taken(workload: Workload, report: WorkerReport | None) -> Workload:
-    """The workload with the number of steps that its run chose, where it was to choose."""
-    if workload.steps is not None or report is None:
-        return workload
-    return workload.model_copy(update={"steps": max(report.turns - workload.warmup, 1)})
 
 
 @contextmanager
@@ -351,7 +344,8 @@ def ordered(
         folder=folder / RAW,
         cwd=context.root / (workload.cwd or "."),
         env=env,
-        timeout_s=workload.timeout_s,
+        # What counts of one that is held is what it works for; whoever holds it looks after that.
+        timeout_s=workload.timeout_s if hold is None else math.inf,
         capture=capture_window(workload, context.machine),
         graph_trace=context.settings.cuda_graph_trace,
         until=None if workload.form == "command" else END_RANGE,

@@ -40,8 +40,7 @@ def by_pairs(underway: Underway, form: Form) -> Checked:
     if most < plan.fewest_to_fail:
         needed = underway.spent + 2 * plan.fewest_to_fail
         raise SideUnavailable(note("no-runs-for-pairs", runs=policy.max_runs, needed=needed))
-    left = 2 * first + plan.alone_runs - underway.lab.started
-    if left > 0 and not underway.may_spend(left):
+    if not underway.may_spend(2 * first + plan.alone_runs):
         raise SideUnavailable(note("no-time-for-pairs", pairs=first))
     underway.lab.prepare(*asked_in_pairs(form, first))
     if form is Form.BLOCK:  # what a step takes on either side that may use all cores
@@ -67,8 +66,7 @@ def _check(underway: Underway, pair: Pair) -> None:
     run, there = pair.reference, underway.references or underway.alone_there
     if unfit := run.conditions.invalid:
         raise Ended(Outcome.INVALID, note("reference-unfit", why=unfit))
-    work = first_time_work(underway.references)
-    if why := (*run.invalid, *(() if work is None else (work,))):
+    if why := (*run.invalid, *first_time_work(underway.references)):
         loud = (one for one in run.notes if one.severity is Severity.WARN)
         raise SideUnavailable(note("reference-invalid", why=(*why, *loud)))
     stored = underway.stored

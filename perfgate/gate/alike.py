@@ -46,21 +46,17 @@ def _other_steps(then: Sequence[BlessedRun], run: Run) -> Note | None:
     new = [sum(share for name, share in of.items() if not _names([name]) <= known) for of in here]
     if known and all(here) and max(new, default=0.0) >= MOST_OTHERS:
         names = BlessedRun.of(run).step_names
-        return note("other-step-names", before=_some(known), now=_some(names))
-    before, now = common_step_ranges(then), BlessedRun.of(run).step_ranges
-    if before is None or now is None or abs(now - before) <= len(run.processes):
+        before, now = (tuple(sorted(side)[:MOST_NAMES]) for side in (known, names))
+        return note("other-step-names", before=before, now=now)
+    ranges, here_ranges = common_step_ranges(then), BlessedRun.of(run).step_ranges
+    if ranges is None or here_ranges is None or abs(here_ranges - ranges) <= len(run.processes):
         return None
-    return note("other-step-count", before=before, now=now)
+    return note("other-step-count", before=ranges, now=here_ranges)
 
 
 def _names(given: Iterable[str]) -> frozenset[str]:
     """With one sign for each number: older baselines have one for each digit."""
     return frozenset(_DIGITS.sub("#", name) for name in given)
-
-
-def _some(names: Iterable[str]) -> tuple[str, ...]:
-    ordered = sorted(names)
-    return (*ordered[:MOST_NAMES], *(["..."] if len(ordered) > MOST_NAMES else []))
 
 
 def _launches_gone(then: Sequence[BlessedRun], run: Run) -> Note | None:
@@ -79,13 +75,13 @@ def _launches_gone(then: Sequence[BlessedRun], run: Run) -> Note | None:
     return None if here or not least else note("launches-nothing", then=least)
 
 
-def first_time_work(runs: Sequence[Run]) -> Note | None:
+def first_time_work(runs: Sequence[Run]) -> list[Note]:
     """What most of at least two runs show of first-time work; in one a pace may have changed."""
-    slow = [[one for one in run.notes if one.code == "first-steps-slow"] for run in runs]
-    found = [notes[0].fields for notes in slow if notes]
+    slow = [{one.code: one.fields for one in run.notes}.get("first-steps-slow") for run in runs]
+    found = [fields for fields in slow if fields is not None]
     if len(found) <= max(1, len(runs) / 2):
-        return None
-    return Note(code="first-time-work", severity=Severity.INVALID, fields=found[-1])
+        return []
+    return [Note(code="first-time-work", severity=Severity.INVALID, fields=found[-1])]
 
 
 def other_form(then: Sequence[BlessedRun], runs: Sequence[Run]) -> Note | None:

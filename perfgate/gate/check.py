@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from statistics import median
+from typing import Final
+
+from perfgate.explain.shown import start_notes
 from perfgate.gate.ab import by_pairs
 from perfgate.gate.alike import other_form
-from perfgate.gate.conclude import conclude, drifted, other_packages
+from perfgate.gate.conclude import (
+    because,
+    checked,
+    conclude,
+    drifted,
+    noting,
+    other_packages,
+)
 from perfgate.gate.expect import why_no_screen
-from perfgate.gate.plan import begins_in_blocks, forms_in_order, opening, why_straight
-from perfgate.gate.stored import by_stored, look, show
+from perfgate.gate.plan import begins_in_blocks, forms_in_order, opening, to_start, why_straight
 from perfgate.gate.underway import Checked, Ended, SideUnavailable, Underway
 from perfgate.judge.anchor import clock_moved
-from perfgate.model.note import note
-from perfgate.model.outcome import Outcome
-from perfgate.model.verdict import Stage
+from perfgate.model.baseline import FEWEST_RUNS, STEP_VALUE, Baseline
+from perfgate.model.metric import METRICS, PERIODS, Metric
+from perfgate.model.note import Note, note
+from perfgate.model.outcome import PASSING, Outcome
+from perfgate.model.sample import Run
+from perfgate.model.verdict import MetricVerdict, Stage, Verdict
+
+_FOLLOW_CLOCK: Final = (*PERIODS, Metric.KERNEL_MS)
+"""Of which all, or nearly all, may take longer at a lower clock; copies and the host do not."""
 
 
 def check(underway: Underway) -> Checked:
@@ -35,9 +52,9 @@ def check(underway: Underway) -> Checked:
         except Ended as ended:
             if not ended.shows:
                 raise
-            return show(underway, ended)
+            return _show(underway, ended)
     except Ended as ended:
-        return underway.checked(underway.unjudged(ended.outcome, ended.why))
+        return checked(underway, underway.unjudged(ended.outcome, ended.why))
 
 
 def _against_baseline(underway: Underway) -> Checked:
@@ -46,9 +63,9 @@ def _against_baseline(underway: Underway) -> Checked:
         raise Ended(*underway.incomparable, shows=underway.expected.trouble is None)
     assert baseline is not None
     if not lab.forms:
-        return by_stored(underway, note("no-forms"))
+        return _by_stored(underway, note("no-forms"))
     straight = why_straight(underway)
-    verdict = look(underway, Stage.SCREEN if straight is None else Stage.COUNTS)
+    verdict = _look(underway, Stage.SCREEN if straight is None else Stage.COUNTS)
     moved = (
         why_no_screen(baseline, underway.expected.machine)
         or clock_moved(baseline.runs, own)[0]
@@ -63,7 +80,7 @@ def _against_baseline(underway: Underway) -> Checked:
     if straight is None and moved is None and not is_open and not has_drifted:
         return conclude(underway, verdict)
     if moved is None and (other := other_packages(underway)) is not None:
-        return by_stored(underway, note("packages-of-both-sides", change=other))
+        return _by_stored(underway, note("packages-of-both-sides", change=other))
     underway.straight = straight or moved
     in_blocks = begins_in_blocks(underway, () if straight else own)
     return _by_forms(underway, in_blocks=in_blocks or (straight is None and verdict.noisy))
@@ -72,7 +89,7 @@ def _against_baseline(underway: Underway) -> Checked:
 def _by_forms(underway: Underway, *, in_blocks: bool) -> Checked:
     """Settle it by the first form of an A/B run that can be had, `in_blocks` if it may be; where
     none can, by stored runs."""
-    for form in forms_in_order(underway.lab.forms, in_blocks=in_blocks):
+    for form in forms_in_order(underway, in_blocks=in_blocks):
         try:
             return by_pairs(underway, form)
         except SideUnavailable as none:
@@ -81,7 +98,128 @@ def _by_forms(underway: Underway, *, in_blocks: bool) -> Checked:
             if none.in_no_form:
                 break
     if underway.stored is not None:
-        return by_stored(underway, last.why)
+        return _by_stored(underway, last.why)
     if last.in_no_form:
         raise Ended(Outcome.NO_BASELINE, last.why, shows=True)
     raise Ended(Outcome.NOT_MEASURED, last.why)
+
+
+# Against stored runs
+
+
+def _look(underway: Underway, stage: Stage) -> Verdict:
+    """Measure and judge by the looks of a stage until it is settled, or may spend no more.
+
+    Raises:
+        Ended: a run came to nothing, or cannot be held against the stored ones.
+    """
+    verdict, runs = underway.judged(stage), underway.runs
+    while verdict.more and _may_go_on(underway, verdict):
+        looks_at = len(runs) + verdict.more
+        for _ in underway.make(to_start(underway, stage, verdict.more)):
+            verdict = underway.judged(stage)
+            if not verdict.more:
+                break
+            if len(runs) == looks_at:
+                if not _may_go_on(underway, verdict):
+                    return verdict
+                looks_at += verdict.more
+    return verdict
+
+
+def _may_go_on(underway: Underway, verdict: Verdict) -> bool:
+    """Whether there is time for the runs that a verdict wants; the first look always has it."""
+    return len(underway.runs) < underway.policy.runs or underway.may_spend(verdict.more)
+
+
+def _by_stored(underway: Underway, no_pairs: Note) -> Checked:
+    """Settle it by stored runs alone; `no_pairs` says why there is no A/B run.
+
+    Raises:
+        Ended: as `_look` does.
+    """
+    baseline = underway.stored
+    assert baseline is not None
+    if baseline.step_value != STEP_VALUE:
+        why = note("step-value-differs", workload=baseline.workload, value=baseline.step_value)
+        raise Ended(Outcome.INCOMPARABLE, why, shows=True)
+    underway.no_pairs = no_pairs
+    verdict = _look(underway, Stage.STORED)
+    if (other := other_form(baseline.runs, underway.runs)) is not None:
+        raise underway.not_comparable(other)
+    verdict = _left_open_by_clock(verdict, baseline, underway.runs)
+    if underway.lab.forms and verdict.outcome is Outcome.INCONCLUSIVE:
+        verdict = verdict.model_copy(update={"next": no_pairs})
+    return conclude(underway, verdict)
+
+
+def _left_open_by_clock(verdict: Verdict, baseline: Baseline, runs: Sequence[Run]) -> Verdict:
+    """Leave open what a lower SM clock alone would make of the code that was blessed, and a loss
+    that a higher one may hide: stored times are not what they would be now."""
+    moved, longer = clock_moved(baseline.runs, runs)
+    rise = 1 / (1 + longer) - 1
+    lost = [row for row in verdict.metrics if row.outcome is Outcome.REGRESSED]
+    following = [
+        row
+        for row in verdict.metrics
+        if row.metric in _FOLLOW_CLOCK and row.change is not None and row.budget is not None
+    ]
+    by_it = [row for row in following if row.low is not None and row.low <= longer]
+    if moved is not None and lost and all(row in by_it for row in lost):
+        code, opened = "clock-may-be-the-loss", lost
+    # All follow the clock, and whichever is held closest must not lose unseen.
+    elif verdict.outcome in PASSING and rise > min(
+        (row.budget or 0.0 for row in following), default=0.0
+    ):
+        code, opened = "clock-may-hide-a-loss", following
+    else:
+        return verdict
+    rows = tuple(
+        row.model_copy(
+            update={
+                "outcome": Outcome.INCONCLUSIVE,
+                "estimate": (1 + (row.change or 0.0)) * (1 + rise) - 1,
+            }
+        )
+        if row in opened
+        else row
+        for row in verdict.metrics
+    )
+    metrics = tuple(row.metric for row in opened)
+    fields = {"clock": moved, "longer": longer, "rise": rise, "metrics": metrics}
+    why = Note(code=code, fields={"workload": verdict.workload, **fields})
+    left = {"metrics": rows, "loss_level": None, "loss_by": None}
+    return because(verdict.model_copy(update=left), Outcome.INCONCLUSIVE, why)
+
+
+# Nothing to compare with
+
+
+def _show(underway: Underway, ended: Ended) -> Checked:
+    """Measure what a baseline needs, and show it with why nothing is compared.
+
+    Raises:
+        Ended: a run came to nothing.
+    """
+    runs, underway.stored = underway.runs, None
+    for _ in underway.make(max(underway.policy.new_runs - len(runs), 0)):
+        pass
+    few = [note("too-few-runs-to-bless", runs=FEWEST_RUNS)] if len(runs) < FEWEST_RUNS else []
+    measured, baseline = [run.measured() for run in runs], underway.expected.baseline
+    # Medians next to the baseline's, where nothing can be judged.
+    then = {metric: baseline.values(metric) if baseline else () for metric in METRICS}
+    now = {metric: [of[metric] for of in measured if metric in of] for metric in METRICS}
+    rows = tuple(
+        MetricVerdict(
+            metric=metric,
+            outcome=None,
+            baseline=median(then[metric]) if then[metric] else None,
+            now=median(values),
+            lowest=min(values),
+            highest=max(values),
+        )
+        for metric, values in now.items()
+        if values and len(values) == len(runs)
+    )
+    verdict = underway.unjudged(ended.outcome, ended.why).model_copy(update={"metrics": rows})
+    return checked(underway, noting(verdict, *few, *start_notes(runs)))

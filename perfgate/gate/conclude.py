@@ -3,23 +3,23 @@ differs."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from perfgate.execute.pairing import in_noise_of
 from perfgate.explain.advice import classify, new_advice, without_outliers
 from perfgate.explain.attribution import attributions, where
 from perfgate.explain.breakdown import breakdown_of
+from perfgate.explain.ranks import rank_notes
 from perfgate.explain.shown import of_counts, start_notes, with_shown
 from perfgate.explain.summary import anchor_lost, headline
-from perfgate.gate.notes import because, noting
 from perfgate.gate.underway import Checked, Underway, step_times
 from perfgate.judge.anchor import clock_moved, drift
 from perfgate.model.baseline import STEP_VALUE, Baseline, BlessedRun, with_held
-from perfgate.model.metric import METRICS, NO_LONGER_GATED, Metric
+from perfgate.model.metric import COUNTS, GATED_TIMES, METRICS, NO_LONGER_GATED, Metric
 from perfgate.model.note import Note, Severity, note
 from perfgate.model.outcome import PASSING, Outcome
-from perfgate.model.sample import Run
+from perfgate.model.sample import NO_NCCL, Run, why_absent
 from perfgate.model.verdict import ABRun, Drift, Stage, Verdict
 
 
@@ -37,23 +37,21 @@ def conclude(underway: Underway, verdict: Verdict) -> Checked:
     verdict = with_shown(verdict, other, judged)
     now = without_outliers(breakdown_of(underway.own), verdict.metrics)
     made_up = attributions(breakdown, now, verdict.metrics)
-    ab_run = None
-    if references:
-        ab_run = ABRun(
-            revision=underway.lab.revision,
-            commit=underway.lab.commit,
-            pairs=len(references),
-            screen_runs=len(evidence.alone),
-        )
-    is_pass = verdict.outcome in PASSING
     verdict = verdict.model_copy(
         update={
             "where_notes": where(made_up),
             "attributions": made_up,
             "classified": classify(now),
-            "advice": () if is_pass else new_advice(verdict.metrics, now),
+            "advice": () if verdict.outcome in PASSING else new_advice(verdict.metrics, now),
             "runs": len(underway.runs) + len(underway.blocks),
-            "ab_run": ab_run,
+            "ab_run": ABRun(
+                revision=underway.lab.commit.revision,
+                commit=underway.lab.commit.commit,
+                pairs=len(references),
+                screen_runs=len(evidence.alone),
+            )
+            if references
+            else None,
             "drift": found,
         }
     )
@@ -71,7 +69,28 @@ def conclude(underway: Underway, verdict: Verdict) -> Checked:
     elif verdict.beyond:
         metric = verdict.beyond[0].metric
         verdict = noting(verdict, note("shut-by-size", Severity.WARN, metric=metric))
-    return underway.checked(verdict)
+    return checked(underway, verdict)
+
+
+def checked(underway: Underway, verdict: Verdict) -> Checked:
+    """A verdict with all runs that were made for it, and what is to be known of them."""
+    own = underway.own
+    # Of INVALID ones the last is the one that does not count, and its notes say why.
+    notes = [*_shared(own[-1:] if verdict.outcome is Outcome.INVALID else own)]
+    if verdict.stage is not None:
+        if underway.lab.machine.gpus:
+            notes += _not_measured(verdict, own)
+        notes += _not_blessed(verdict)
+        if unread := underway.expected.workload.by_id:
+            # They may hold something else than in the baseline.
+            notes.append(note("parameters-unread", Severity.WARN, parameters=tuple(unread)))
+    verdict = verdict.model_copy(update={"rank_notes": rank_notes(own)})
+    return Checked(
+        verdict=noting(verdict, *notes),
+        runs=tuple(underway.runs),
+        reference_runs=tuple(underway.references),
+        interleaved_runs=tuple(underway.blocks),
+    )
 
 
 def _notes(
@@ -170,19 +189,15 @@ def _to_anchor(underway: Underway, baseline: Baseline) -> tuple[tuple[float, ...
     After an A/B run that is its ratio, put on top of the stored times. In blocks each pair has its
     own: what a step takes on one core says nothing next to stored times.
     """
-    then, references = baseline.values(Metric.STEP_MS), underway.references
+    then, pairs = baseline.values(Metric.STEP_MS), underway.evidence().pairs
+    steps = [[run.value(Metric.STEP_MS) for run in pair] for pair in pairs]
+    known = [(there, here) for there, here in steps if there and here is not None]
     if then and underway.blocks:
-        sides = [
-            (there.value(Metric.STEP_MS), in_noise_of(there, run).value(Metric.STEP_MS))
-            for there, run in zip(references, underway.blocks, strict=True)
-        ]
-        ratios = [here / there for there, here in sides if there and here is not None]
-        return tuple(median(then) * ratio for ratio in ratios), (len(then),)
-    now, there = step_times(underway.runs), step_times(references)
-    if then and there and len(there) == len(references) and median(there) > 0:
-        ratio = median(then) / median(there)
-        return tuple(ratio * value for value in now[-len(there) :]), (len(then), len(there))
-    return now, ()
+        return tuple(median(then) * here / there for there, here in known), (len(then),)
+    if then and pairs and len(known) == len(pairs):
+        ratio = median(then) / median(there for there, _ in known)
+        return tuple(ratio * here for _, here in known), (len(then), len(known))
+    return step_times(underway.runs), ()
 
 
 def _against_anchor(verdict: Verdict, found: Drift, *, runs: int) -> Verdict:
@@ -201,3 +216,63 @@ def _against_anchor(verdict: Verdict, found: Drift, *, runs: int) -> Verdict:
         best_ms=found.path[0].step_ms,
     )
     return noting(verdict, unknown)
+
+
+# What stands next to a verdict
+
+
+def because(verdict: Verdict, outcome: Outcome, why: Note) -> Verdict:
+    """The verdict with another outcome and its reason."""
+    return verdict.model_copy(update={"outcome": outcome, "why": why, "next": None})
+
+
+def noting(verdict: Verdict, *notes: Note) -> Verdict:
+    """The verdict with further notes."""
+    return verdict.model_copy(update={"notes": (*verdict.notes, *notes)})
+
+
+def _shared(runs: Sequence[Run]) -> Iterator[Note]:
+    """The warnings and notes of most runs, each once, with the numbers of the first that has it:
+    notes that differ in numbers only are one."""
+    first: dict[str, Note] = {}
+    held: Counter[str] = Counter()
+    for run in runs:
+        alike: dict[str, Note] = {}
+        for one in run.notes:
+            fields = one.fields.items()
+            texts = {name: value for name, value in fields if not isinstance(value, int | float)}
+            alike.setdefault(f"{one.code} {texts}", one)
+        held.update(alike.keys())
+        first = alike | first
+    for likeness, one in first.items():
+        if 2 * held[likeness] > len(runs) and one.severity in (Severity.WARN, Severity.INFO):
+            yield one
+
+
+def _not_measured(verdict: Verdict, runs: Sequence[Run]) -> Iterator[Note]:
+    """What would have been gated, had both sides measured it.
+
+    Of counts those that some process has, so that one without them keeps them unjudged.
+    """
+    seen = {metric for run in runs for process in run.processes for metric in process.values}
+    lacking: dict[str, tuple[Note, list[Metric]]] = {}
+    for metric in (*GATED_TIMES, *(count for count in COUNTS if count in seen)):
+        row, why = verdict.of(metric), why_absent(runs, metric)
+        is_nowhere = row is None or row.now is row.baseline is None
+        if why and is_nowhere and not why.code.startswith(NO_NCCL.code):
+            lacking.setdefault(str(why), (why, []))[1].append(metric)
+    for why, metrics in lacking.values():
+        yield note("metrics-not-measured", Severity.WARN, metrics=tuple(metrics), why=why)
+
+
+def _not_blessed(verdict: Verdict) -> Iterator[Note]:
+    """What would have been gated, had the other side a value of it."""
+    unblessed = tuple(
+        row.metric
+        for row in verdict.metrics
+        if METRICS[row.metric].gated
+        and (row.outcome, row.baseline) == (None, None)
+        and row.now is not None
+    )
+    if unblessed:
+        yield note("metrics-not-blessed", Severity.WARN, metrics=unblessed)

@@ -19,18 +19,18 @@ from perfgate.execute.laboratory import Laboratory
 from perfgate.gate.check import check
 from perfgate.gate.checkout import WorkingTree
 from perfgate.gate.close import Closing, close, step_down_times
+from perfgate.gate.conclude import noting
 from perfgate.gate.expect import (
     Chosen,
     expectation_of,
     lost_with_gpus,
     orphans,
 )
-from perfgate.gate.notes import noting
 from perfgate.gate.plan import forecast, opening
 from perfgate.gate.underway import Checked, Underway
 from perfgate.machine import gpu_lock
 from perfgate.model.baseline import Result
-from perfgate.model.errors import BaselineUnreadable, ConfigInvalid, PerfgateError
+from perfgate.model.errors import BaselineUnreadable, ConfigInvalid, NotMeasured, PerfgateError
 from perfgate.model.machine import Machine, differing
 from perfgate.model.metric import Values
 from perfgate.model.note import Note, Severity, note, noted
@@ -40,6 +40,7 @@ from perfgate.model.settings import Policy
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 from perfgate.store import Store
+from perfgate.system.process import ignore
 from perfgate.words import say
 
 
@@ -83,11 +84,14 @@ class Gate:
         self._laboratory = Laboratory(
             of, listener, time_left_s=self._time_left_s, at_end=self._start_next
         )
-        self._ready: Machine | PerfgateError | None = None
+        self.machine: Machine | None = None
+        """The machine, as far as it has been looked at."""
+        self._lacking: PerfgateError | None = None
+        """Why no workload is measured."""
         self._expected = 1
-        self._checked: dict[str, Checked] = {}
         self._folders: dict[str, Path] = {}
-        self._following: Callable[[], Workload | None] = lambda: None
+        self._checked: dict[str, Checked] = {}
+        self._following: Callable[[], Workload | None] = ignore
         self._next: _Begun | None = None
         """The workload whose runs are started already."""
         self._gpus: ExitStack | None = None
@@ -98,9 +102,9 @@ class Gate:
         let the GPUs go."""
         self._end_next()
         self._laboratory.close()
-        if self._gpus is not None:
-            self._gpus.close()
-            self._gpus = None
+        gpus, self._gpus = self._gpus, None
+        if gpus is not None:
+            gpus.close()
 
     # What is expected
 
@@ -125,11 +129,6 @@ class Gate:
         except BaselineUnreadable:
             return frozenset()
 
-    @property
-    def machine(self) -> Machine | None:
-        """The machine, as far as it has been looked at."""
-        return self._ready if isinstance(self._ready, Machine) else None
-
     def policy(self, workload: Workload) -> Policy:
         """The policy for one workload."""
         return Policy.of(
@@ -147,7 +146,7 @@ class Gate:
     # One workload
 
     def check(
-        self, workload: Workload, *, following: Callable[[], Workload | None] = lambda: None
+        self, workload: Workload, *, following: Callable[[], Workload | None] = ignore
     ) -> Verdict:
         """Measure and judge one workload, keep the result, and return the verdict.
 
@@ -156,50 +155,58 @@ class Gate:
         """
         if workload.id not in self.verdicts:
             self.workloads[workload.id], self._following = workload, following
-            found = self._measured(workload)
-            if isinstance(found, Note):
-                found = Verdict(workload=workload.id, outcome=Outcome.NOT_MEASURED, why=found)
+            try:
+                found = self._measured(workload)
+            except PerfgateError as refused:
+                not_measured, why = Outcome.NOT_MEASURED, noted(refused)
+                found = Verdict(workload=workload.id, outcome=not_measured, why=why)
             self.verdicts[workload.id] = self.cleaner.record(found)
         return self.verdicts[workload.id]
 
-    def _look(self) -> Machine | PerfgateError:
-        """Find nsys and look at the machine, once; without them no workload is measured."""
-        if self._ready is None:
+    def _look(self) -> Machine:
+        """Find nsys and look at the machine, once; without them no workload is measured.
+
+        Raises:
+            PerfgateError: one of them cannot be had, or it is not the machine of the settings.
+        """
+        if self._lacking is not None:
+            raise self._lacking
+        if self.machine is None:
             _ = self.checkout.commit  # while the working tree is as it was checked out
             expected = self.settings.machine
             try:
-                self._ready = machine = self._laboratory.context.machine
+                machine = self._laboratory.context.machine
                 if expected not in (None, machine.slug):
                     here = {"machine": machine.slug, "gpu": machine.gpu_name}
-                    self._ready = ConfigInvalid("unexpected-machine", expected=expected, **here)
+                    raise ConfigInvalid("unexpected-machine", expected=expected, **here)
             except PerfgateError as lacking:
-                self._ready = lacking
-        return self._ready
+                self._lacking = lacking
+                raise
+            self.machine = machine
+        return self.machine
 
-    def _measured(self, workload: Workload) -> Verdict | Note:
-        """The verdict, or why it did not come to one."""
+    def _measured(self, workload: Workload) -> Verdict:
+        """The verdict.
+
+        Raises:
+            PerfgateError: it did not come to one.
+        """
         machine = self._look()
-        if isinstance(machine, PerfgateError):
-            return noted(machine)
         if self._next is not None and self._next.workload is not workload:
             self._end_next()
-        too_late = note("too-late", budget_s=self.settings.time_budget_s)
+        too_late = NotMeasured("too-late", budget_s=self.settings.time_budget_s)
         if self._time_left_s() <= 0:
-            return too_late
+            raise too_late
         with self._listener.of(workload.id):
             try:
                 self._hold_gpus(machine, workload)
                 begun, self._next = self._next or self._begin(machine, workload), None
             except PerfgateError as refused:
-                return noted(refused) if self._time_left_s() > 0 else too_late
+                raise (refused if self._time_left_s() > 0 else too_late) from None
             self._folders[workload.id] = begun.folder
             with closing(begun.lab):
-                checked = self._judged(begun)
-            self._checked[workload.id] = checked
-            try:
-                self._keep(checked, begun)
-            except PerfgateError as refused:
-                return noted(refused)
+                checked = self._checked[workload.id] = self._judged(begun)
+            self._keep(checked, begun)
             return checked.verdict
 
     def _begin(self, machine: Machine, workload: Workload) -> _Begun:
@@ -266,13 +273,13 @@ class Gate:
     def _judged(self, begun: _Begun) -> Checked:
         """Measure and judge, with the GPU held, and say before what that takes."""
         self._listener.plan(forecast(begun.underway))
-        checked, taken = check(begun.underway), begun.lab.taken
-        baseline, notes = begun.underway.expected.baseline, [*begun.lab.notes]
-        if taken.last is not None and (names := taken.last.withheld):
+        checked, lab = check(begun.underway), begun.lab
+        baseline, notes = begun.underway.expected.baseline, [*lab.notes]
+        if lab.last is not None and (names := lab.last.withheld):
             notes.append(note("variables-withheld", names=names))
         if baseline is not None:
             then = sorted(baseline.occasions, key=lambda one: one.measured_at)
-            if differs := differing((one.environment for one in then), taken.environment):
+            if differs := differing((one.environment for one in then), lab.environment):
                 notes.append(differs)
         if (same := self.checkout.same_as(self._against)) is not None:
             notes.append(same)
@@ -280,11 +287,11 @@ class Gate:
         if checked.verdict.outcome in shown and (paths := self.checkout.uncommitted()):
             notes.append(note("measured-uncommitted", paths=paths))
         verdict = noting(checked.verdict, *notes)
-        return checked.model_copy(update={"verdict": verdict, "environment": taken.environment})
+        return checked.model_copy(update={"verdict": verdict, "environment": lab.environment})
 
     def _keep(self, checked: Checked, begun: _Begun) -> None:
         # Kept without runs as well: bless must not take an older result for this one.
-        last = begun.lab.taken.last
+        last = begun.lab.last
         result = Result(
             workload=begun.workload,
             machine=begun.lab.machine,
@@ -346,17 +353,19 @@ class Gate:
         here: one for two GPUs may skip itself on a machine with one. `skipped_files` have why they
         skipped themselves: nobody knows which workloads they hold.
         """
-        not_kept, machine = self.step_down(), self._look()
+        not_kept = self.step_down()
         expected = [workload.id for workload in collected]
         known = frozenset(expected)
-        if isinstance(machine, Machine) and self.verdicts:
-            may_lack = known.intersection(skipped).difference(self.verdicts)
-            expected = [
-                name for name in expected if name not in may_lack or self.baseline_file(name)
-            ]
-        closing = close(expected, self.verdicts, self.settings)
-        if isinstance(machine, PerfgateError):
-            return closing.but(*not_kept)
+        try:
+            machine = self._look()
+        except PerfgateError:
+            return close(expected, self.verdicts, self.settings).but(*not_kept)
+        may_lack = known.intersection(skipped) if self.verdicts else ()
+        expected = [
+            name
+            for name in expected
+            if name in self.verdicts or name not in may_lack or self.baseline_file(name)
+        ]
         files = tuple(f"{name} ({why})" for name, why in (skipped_files or {}).items())
         try:
             gone = orphans(self.store, machine, known, chosen, skipped=files)
@@ -364,7 +373,7 @@ class Gate:
                 gone += lost_with_gpus(self.store, machine, self.verdicts, chosen)
         except BaselineUnreadable as broken:
             gone = [noted(broken, Severity.INVALID)]
-        return closing.but(*gone, *not_kept)
+        return close(expected, self.verdicts, self.settings).but(*gone, *not_kept)
 
     def step_down(self) -> list[Note]:
         """Take up the losses that show now that all are judged (Holm), in what is kept too.

@@ -3,7 +3,7 @@ they can hold."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from statistics import median
 from typing import Final
 
@@ -65,14 +65,14 @@ def cores_of(runs: Sequence[Run | BlessedRun]) -> float:
     return median(found) if found else 0.0
 
 
-def forms_in_order(forms: Collection[Form], *, in_blocks: bool) -> tuple[Form, ...]:
+def forms_in_order(underway: Underway, *, in_blocks: bool) -> tuple[Form, ...]:
     """The forms to try: blocks first where they serve, else only where there are no pairs.
 
     What both sides of a pair of blocks meet at once falls out of their difference, so they settle
     in 3 pairs what processes one after another do in 12, or never (`docs/how-it-decides.md`).
     """
     wanted = (Form.BLOCK, Form.PAIR) if in_blocks else (Form.PAIR, Form.BLOCK)
-    there = tuple(form for form in wanted if form in forms)
+    there = tuple(form for form in wanted if form in underway.lab.forms)
     return there if in_blocks else there[:1]
 
 
@@ -85,20 +85,17 @@ def opening(underway: Underway) -> tuple[Asked, ...]:
     Of an A/B run without a screen that is all up to its first look, behind a run for its counts if
     there is a baseline; only that where there is no room or time for such a look.
     """
-    policy, baseline = underway.policy, underway.stored
-    counts = 0
+    policy, forms, asked = underway.policy, underway.lab.forms, tuple[Asked, ...]()
     if not underway.against:
         if underway.expected.trouble is not None:
             return ()
-        if baseline is None:
+        if underway.stored is None:
             return ((None, policy.new_runs),)
-        if not underway.lab.forms:
-            return ((None, to_start(underway, Stage.STORED, policy.runs)),)
-        if why_straight(underway) is None:
+        if not forms or why_straight(underway) is None:
             return ((None, to_start(underway, Stage.SCREEN, policy.runs)),)
-        counts = 1
-    form = forms_in_order(underway.lab.forms, in_blocks=begins_in_blocks(underway))[0]
-    plan, asked = PLANS[STAGES[form]], (((None, counts),) if counts else ())
+        asked = ((None, 1),)
+    form = forms_in_order(underway, in_blocks=begins_in_blocks(underway))[0]
+    plan, counts = PLANS[STAGES[form]], len(asked)
     spent = counts + plan.alone_runs
     first, most = looks_of(plan, policy, alone=counts, spent=spent)
     if most < plan.fewest_to_fail or not underway.affords(spent + 2 * first, underway.run_s):
@@ -156,9 +153,9 @@ def forecast(underway: Underway) -> tuple[Note, ...]:
 
 def _last(underway: Underway, runs: int) -> tuple[Plan, int]:
     """By which plan it is settled where the first runs do not, and with how many runs or pairs."""
-    forms = forms_in_order(underway.lab.forms, in_blocks=begins_in_blocks(underway))
-    for plan in (PLANS[STAGES[form]] for form in forms):
-        most = looks_of(plan, underway.policy, alone=runs, spent=runs + plan.alone_runs)[1]
-        if most >= plan.fewest_to_fail:
-            return plan, most
-    return STORED_PLAN, looks_of(STORED_PLAN, underway.policy, alone=runs, spent=runs)[1]
+    forms = forms_in_order(underway, in_blocks=begins_in_blocks(underway))
+    plans = [
+        (plan, looks_of(plan, underway.policy, alone=runs, spent=runs + plan.alone_runs)[1])
+        for plan in (*(PLANS[STAGES[form]] for form in forms), STORED_PLAN)
+    ]
+    return next((one for one in plans if one[1] >= one[0].fewest_to_fail), plans[-1])

@@ -12,10 +12,8 @@ from typing import Final
 
 from perfgate.execute.lab import Lab, Pair
 from perfgate.execute.pairing import in_noise_of
-from perfgate.explain.ranks import rank_notes
 from perfgate.gate.alike import differs, first_time_work
 from perfgate.gate.expect import Expectation, why_incomparable
-from perfgate.gate.notes import left_out, noting, shared
 from perfgate.judge.compare import Learnt
 from perfgate.judge.evidence import Evidence
 from perfgate.judge.hold import learn
@@ -23,7 +21,7 @@ from perfgate.judge.judge import judge
 from perfgate.model.baseline import Baseline
 from perfgate.model.errors import NotMeasured, RevisionMissing, SideMissing
 from perfgate.model.metric import Metric
-from perfgate.model.note import Note, Severity, note, noted
+from perfgate.model.note import Note, note, noted
 from perfgate.model.outcome import Outcome
 from perfgate.model.record import Record
 from perfgate.model.sample import Form, Run
@@ -159,8 +157,7 @@ class Underway:
         if first != now:  # a rank that took no step leaves no trace in the values of the others
             why.append(note("processes-lost", first=first, now=now))
         # Blocks change sides where a start would show.
-        if (work := first_time_work([*self.alone_there, *self.runs])) is not None:
-            why.append(work)
+        why += first_time_work([*self.alone_there, *self.runs])
         if why:
             code = "run-unfit" if unfit else "run-invalid"
             raise Ended(Outcome.INVALID, note(code, run=len(made), why=tuple(why)))
@@ -203,43 +200,24 @@ class Underway:
 
     def evidence(self) -> Evidence:
         """What the judge needs: all that was measured, and how it came about."""
-        own = self.blocks or self.runs[len(self.runs) - len(self.references) :]
-        pairs = tuple(zip(self.references, own, strict=True))
-        if self.blocks:
-            pairs = tuple((there, in_noise_of(there, here)) for there, here in pairs)
-        alone = self.runs if self.blocks or not pairs else self.runs[: -len(pairs)]
+        alone = len(self.runs) - (0 if self.blocks else len(self.references))
+        pairs = zip(self.references, self.blocks or self.runs[alone:], strict=True)
         return Evidence(
             workload=self.expected.workload.id,
             blessed=self.stored,
-            alone=tuple(alone),
+            alone=tuple(self.runs[:alone]),
             alone_there=tuple(self.alone_there),
-            pairs=pairs,
-            spread={} if self.stored is None else self.spread,
+            pairs=tuple((there, in_noise_of(there, here)) for there, here in pairs),
+            spread=self.spread,
             spent=self.spent,
         )
 
     @cached_property
     def spread(self) -> Mapping[Metric, Learnt]:
         """What other workloads say of how occasions on this machine differ."""
-        return {} if self.blessed is None else learn(self.expected.others, of=self.blessed)
+        return {} if self.stored is None else learn(self.expected.others, of=self.stored)
 
     # What came of it
-
-    def checked(self, verdict: Verdict) -> Checked:
-        """A verdict with all runs that were made for it, and what is to be known of them."""
-        # Of INVALID ones the last is the one that does not count, and its notes say why.
-        of_runs = shared(self.own[-1:] if verdict.outcome is Outcome.INVALID else self.own)
-        out = [*left_out(verdict, self.own, has_gpu=bool(self.lab.machine.gpus))]
-        if verdict.stage is not None and (unread := self.expected.workload.by_id):
-            # They may hold something else than in the baseline.
-            out.append(note("parameters-unread", Severity.WARN, parameters=tuple(unread)))
-        verdict = verdict.model_copy(update={"rank_notes": rank_notes(self.own)})
-        return Checked(
-            verdict=noting(verdict, *of_runs, *out),
-            runs=tuple(self.runs),
-            reference_runs=tuple(self.references),
-            interleaved_runs=tuple(self.blocks),
-        )
 
     def unjudged(self, outcome: Outcome, why: Note) -> Verdict:
         """A verdict that rests on no judgement of the runs that were made."""

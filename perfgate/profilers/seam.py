@@ -22,7 +22,7 @@ from perfgate.model.timeline import Timeline
 from perfgate.model.workload import CaptureMode, CaptureWindow
 from perfgate.profilers.nsys.export.timeline import read_timeline
 
-OnTick = Callable[[], None] | None
+OnTick = Callable[[], object]
 """Called at least every 0.1 s; may call the work off by raising."""
 
 

@@ -20,7 +20,7 @@ from support.project import Project
 from support.runs import PERFGATE, context_of, function
 
 from perfgate.execute import ahead
-from perfgate.execute.ahead import Batch, RunFailed, Wanted, in_blocks
+from perfgate.execute.ahead import RunFailed, Wanted, in_blocks, start_together
 from perfgate.execute.failures import RunEnd
 from perfgate.model.errors import WorkloadFailed, WorkloadTimedOut
 from perfgate.model.note import Note, note
@@ -76,7 +76,7 @@ def test_runs_start_together_and_measure_one_after_another(
     nsys_tool: NsysTool, tmp_path: Path, form: Form
 ) -> None:
     root = tmp_path / "project"
-    made = list(Batch(wanted(nsys_tool, root, LOOP), form))
+    made = list(start_together(wanted(nsys_tool, root, LOOP), form))
     assert [one.run.form for one in made] == [form] * 3
     assert [process.steps for one in made for process in one.run.processes] == [5, 5, 5]
     assert all(one.run.needs is not None and one.run.needs.host_bytes > 0 for one in made)
@@ -103,7 +103,7 @@ def test_what_follows_the_last_run_is_none_of_its_time(nsys_tool: NsysTool, tmp_
             time.sleep(0.1)
         time.sleep(4)
 
-    batch = Batch(wanted(nsys_tool, root, LOOP, runs=1), Form.EARLY, then=then)
+    batch = start_together(wanted(nsys_tool, root, LOOP, runs=1), Form.EARLY, then=then)
     began = time.monotonic()
     (made,) = list(batch)
     assert made.run.wall_s < time.monotonic() - began - 1
@@ -124,7 +124,7 @@ def test_what_is_started_ends_where_the_gate_is_interrupted_meanwhile(
     monkeypatch.setattr(ThreadPoolExecutor, "submit", interrupted)
     batch = None
     with pytest.raises(KeyboardInterrupt) as held:
-        batch = Batch(wanted(nsys_tool, root, LOOP), Form.EARLY)
+        batch = start_together(wanted(nsys_tool, root, LOOP), Form.EARLY)
     assert (batch, len(started)) == (None, 1)
     assert held.tb is not None  # it holds all that is in its frames
     assert not processes_in(root)
@@ -146,7 +146,7 @@ def test_pairs_in_blocks_are_started_together_and_measure_one_after_another(
         marks.append(mark)
         return busy
 
-    batch = Batch(
+    batch = start_together(
         [side for pair in pairs for side in pair],
         Form.EARLY,
         busy=looked,
@@ -182,7 +182,9 @@ def test_what_a_workload_does_after_its_window_is_not_measured(
             time.sleep(0.5)
 """
     )
-    (made,) = list(Batch(wanted(nsys_tool, tmp_path / "project", after, runs=1), Form.LATE))
+    (made,) = list(
+        start_together(wanted(nsys_tool, tmp_path / "project", after, runs=1), Form.LATE)
+    )
     (process,) = made.run.processes
     assert (process.steps, process.step_ranges) in [(5, None), (5, 5)]
     assert process.window_ms < 400
@@ -201,7 +203,7 @@ def test_one_that_dies_while_it_is_held_ends_the_others(
         ),
     )
     with pytest.raises(RunFailed) as failed:
-        list(Batch(wanted(nsys_tool, root, dying), Form.EARLY))
+        list(start_together(wanted(nsys_tool, root, dying), Form.EARLY))
     assert (failed.value.number, type(failed.value.error)) == (1, WorkloadFailed)
     assert "process-killed" in str(failed.value.error.fields["why"])
     assert not processes_in(root)
@@ -220,7 +222,7 @@ subprocess.Popen([sys.executable, "-c", "while True: pass"])
 {LOOP}"""
     root = tmp_path / "project"
     with pytest.raises(RunFailed) as failed:
-        list(Batch(wanted(nsys_tool, root, spinning, runs=2), Form.EARLY))
+        list(start_together(wanted(nsys_tool, root, spinning, runs=2), Form.EARLY))
     why = failed.value.error.fields["why"]
     assert isinstance(why, Note)
     assert (failed.value.number, why.code) == (0, "held-busy")
@@ -244,7 +246,7 @@ def test_what_a_child_used_in_its_own_turn_is_not_held_against_the_next_one(
         '    noted("left")\n', '    noted("left")\n    child.kill()\n    child.communicate()\n'
     )
     root = tmp_path / "project"
-    made = Batch(wanted(nsys_tool, root, f"import subprocess, sys\n{ended}"), Form.EARLY)
+    made = start_together(wanted(nsys_tool, root, f"import subprocess, sys\n{ended}"), Form.EARLY)
     assert len(list(made)) == 3
     assert not processes_in(root)
 
@@ -253,7 +255,9 @@ def test_only_its_own_work_counts_against_a_runs_time_limit(
     nsys_tool: NsysTool, tmp_path: Path
 ) -> None:
     slow = LOOP.replace("time.sleep(0.02)", "time.sleep(0.5)")
-    made = list(Batch(wanted(nsys_tool, tmp_path / "slow", slow, timeout_s=20), Form.EARLY))
+    made = list(
+        start_together(wanted(nsys_tool, tmp_path / "slow", slow, timeout_s=20), Form.EARLY)
+    )
     assert len(made) == 3
     root, began = tmp_path / "hanging", time.monotonic()
     hanging = LOOP.replace(
@@ -261,7 +265,7 @@ def test_only_its_own_work_counts_against_a_runs_time_limit(
         "        if number == 3:\n            time.sleep(600)\n        if number == 2:\n",
     )
     with pytest.raises(RunFailed) as failed:
-        list(Batch(wanted(nsys_tool, root, hanging, timeout_s=15), Form.EARLY))
+        list(start_together(wanted(nsys_tool, root, hanging, timeout_s=15), Form.EARLY))
     assert isinstance(failed.value.error, WorkloadTimedOut)
     assert time.monotonic() - began < 60
     assert not processes_in(root)
@@ -276,7 +280,7 @@ def test_the_one_that_hangs_is_blamed_and_not_those_that_wait_for_it(
         'if "run-0" in str(sys.argv):\n    time.sleep(600)\nfrom perfgate import workload\n',
     ).replace("import json,", "import sys, json,")
     with pytest.raises(RunFailed) as failed:
-        list(Batch(wanted(nsys_tool, root, hanging, runs=2, timeout_s=15), Form.EARLY))
+        list(start_together(wanted(nsys_tool, root, hanging, runs=2, timeout_s=15), Form.EARLY))
     assert (failed.value.number, type(failed.value.error)) == (0, WorkloadTimedOut)
     assert not processes_in(root)
 
@@ -285,7 +289,7 @@ def test_time_before_anybody_asks_for_them_does_not_count(
     nsys_tool: NsysTool, tmp_path: Path
 ) -> None:
     root = tmp_path / "project"
-    batch = Batch(wanted(nsys_tool, root, LOOP, runs=2, timeout_s=15), Form.LATE)
+    batch = start_together(wanted(nsys_tool, root, LOOP, runs=2, timeout_s=15), Form.LATE)
     time.sleep(17)
     assert all("began" not in one for one in times_of(root))  # they wait for their turns
     made = list(batch)
@@ -295,7 +299,7 @@ def test_time_before_anybody_asks_for_them_does_not_count(
 
 def test_whoever_wants_no_more_of_them_ends_the_rest(nsys_tool: NsysTool, tmp_path: Path) -> None:
     root = tmp_path / "project"
-    made = Batch(wanted(nsys_tool, root, LOOP, runs=3), Form.LATE)
+    made = start_together(wanted(nsys_tool, root, LOOP, runs=3), Form.LATE)
     next(made)
     made.close()
     assert not processes_in(root)

@@ -25,6 +25,7 @@ from perfgate.profilers.nsys.reports import run_reports
 from perfgate.profilers.nsys.tool import NsysTool
 from perfgate.profilers.seam import ProfileOutcome, ProfileSpec
 from perfgate.system.ending import processes_of
+from perfgate.system.process import ignore
 
 pytestmark = pytest.mark.nsys
 
@@ -58,7 +59,7 @@ def spec_of(
 
 
 def profile(
-    tool: NsysTool, spec: ProfileSpec, *, on_tick: Callable[[], None] | None = None
+    tool: NsysTool, spec: ProfileSpec, *, on_tick: Callable[[], None] = ignore
 ) -> ProfileOutcome:
     """Profile; where nsys itself broke down, the test says so, and is tried again."""
     outcome = nsys_profile.profile(tool, spec, on_tick=on_tick)

@@ -19,7 +19,7 @@ from support.project import Project
 from support.runs import PERFGATE, command, context_of
 
 from perfgate.execute import fresh
-from perfgate.execute.ahead import Batch, RunFailed, Wanted
+from perfgate.execute.ahead import RunFailed, Wanted, start_together
 from perfgate.model.sample import Form
 from perfgate.model.workload import CaptureMode
 from perfgate.profilers.nsys.tool import NsysTool
@@ -102,7 +102,7 @@ def wanted(tool: NsysTool, root: Path, *, runs: int = 3, script: str = "train") 
 def refused(runs: Sequence[Wanted]) -> str:
     """Why one of them was refused."""
     with pytest.raises(RunFailed) as failed:
-        list(Batch(runs, Form.EARLY))
+        list(start_together(runs, Form.EARLY))
     return str(failed.value.error.fields["why"])
 
 
@@ -110,7 +110,7 @@ def test_scripts_use_cuda_one_after_another_and_end_together(
     nsys_tool: NsysTool, tmp_path: Path
 ) -> None:
     write(tmp_path)
-    made = list(Batch(wanted(nsys_tool, tmp_path, script="launch"), Form.EARLY))
+    made = list(start_together(wanted(nsys_tool, tmp_path, script="launch"), Form.EARLY))
     assert [one.run.form for one in made] == [Form.EARLY] * 3
     assert [process.steps for one in made for process in one.run.processes] == [5, 5, 5]
     times = times_of(tmp_path)
@@ -143,7 +143,7 @@ def test_a_thread_may_be_the_first_to_use_cuda_and_forked_children_hold_nobody(
         """,
         after="fork.Process(target=time.sleep, args=(600,), daemon=True).start()\nos._exit(0)",
     )
-    made = list(Batch(wanted(nsys_tool, tmp_path, runs=2), Form.EARLY))
+    made = list(start_together(wanted(nsys_tool, tmp_path, runs=2), Form.EARLY))
     assert len(made) == 2
     first, second = times_of(tmp_path)
     assert first["ended"] < second["built"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from support import records
 
-from perfgate.execute.lab import Asked, Pair
+from perfgate.execute.lab import Against, Asked, Pair
 from perfgate.gate.check import check
 from perfgate.gate.expect import Expectation
 from perfgate.gate.underway import Affords, Checked, Underway
@@ -23,6 +23,7 @@ from perfgate.model.settings import Policy
 from perfgate.model.verdict import Stage
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
+THERE = Against(revision="the baseline's commit 0123456789ab", commit=SHA)
 WOBBLE = (0.0, 0.02, -0.02, 0.01, -0.01)
 """Per cent by which runs differ, so that no side is all alike."""
 NOISY = (0.0, 6.0, -5.0, 3.0, -7.0, 4.0, -2.0, 5.0, -4.0, 1.0, 6.0, -6.0)
@@ -152,9 +153,7 @@ class PreparedLab:
     called_off: list[int] = field(default_factory=list)
     """How many of those that were asked for nobody wanted any more, each time."""
     prepared: list[tuple[Asked, ...]] = field(default_factory=list)
-    started: int = 0
-    revision: str = "the baseline's commit 0123456789ab"
-    commit: str = SHA
+    commit: Against = THERE
 
     @property
     def forms(self) -> frozenset[Form]:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from support.repository import Repository
 
 import perfgate
-from perfgate.execute.ahead import Batch, RunFailed, Wanted, in_blocks
+from perfgate.execute.ahead import RunFailed, Wanted, in_blocks, start_together
 from perfgate.execute.context import RunContext
 from perfgate.execute.run import Measured
 from perfgate.model.errors import NsysCrashed, PerfgateError
@@ -162,7 +162,7 @@ def pair_in_blocks(
         (there, here), candidate_begins=candidate_begins, block_steps=block_steps, core=core
     )
     try:
-        reference, candidate = Batch(wanted, Form.EARLY)
+        reference, candidate = start_together(wanted, Form.EARLY)
     except RunFailed as failed:
         if failed.number == 0 and not isinstance(failed.error, NsysCrashed):
             raise ReferenceFailed(failed.error) from failed

@@ -37,7 +37,12 @@ _EXPORT_ERROR: Final = re.compile(r"Exportation error: (.*)")
 
 
 def export(
-    tool: NsysTool, rep: Path, folder: Path, *, timeout_s: float = TIMEOUT_S, on_tick: OnTick = None
+    tool: NsysTool,
+    rep: Path,
+    folder: Path,
+    *,
+    timeout_s: float = TIMEOUT_S,
+    on_tick: OnTick = ignore,
 ) -> Path:
     """Turn a `.nsys-rep` into `folder/{stem}.sqlite`, replacing what is there, and return that.
 
@@ -78,7 +83,7 @@ def answers(
     sqlite: Path,
     folder: Path,
     *,
-    on_tick: OnTick = None,
+    on_tick: OnTick = ignore,
 ) -> dict[Name, str]:
     """Let nsys print reports or rules of a capture's export: their CSVs, empty where there is
     nothing to find or nsys lacks the data; they stay in `folder`.
@@ -181,7 +186,7 @@ def _run_quietly(
             timeout_s=timeout_s,
             listening=Listening(
                 on_line=lambda line: lines.append(line) if not PROGRESS.match(line) else None,
-                on_tick=on_tick or ignore,
+                on_tick=on_tick,
                 clean=Cleaner(tool.env).clean,
             ),
         )

@@ -34,7 +34,7 @@ from perfgate.profilers.nsys.output import (
 )
 from perfgate.profilers.nsys.tool import NsysTool
 from perfgate.profilers.seam import Captured, OnTick, ProfileOutcome, ProfileSpec
-from perfgate.system.process import Finished, Listening, run_process
+from perfgate.system.process import Finished, Listening, ignore, run_process
 
 LOG: Final = "nsys.log"
 """Everything that the workload and nsys printed, line by line, in the run's folder."""
@@ -43,7 +43,7 @@ FREE_BYTES: Final = 200_000_000
 times that."""
 
 
-def profile(tool: NsysTool, spec: ProfileSpec, *, on_tick: OnTick = None) -> ProfileOutcome:
+def profile(tool: NsysTool, spec: ProfileSpec, *, on_tick: OnTick = ignore) -> ProfileOutcome:
     """Run a workload under nsys and return what came of it.
 
     Never raises for a workload, an nsys or a disk that fails: see `ProfileOutcome.problem`.
@@ -137,8 +137,7 @@ def _run(tool: NsysTool, spec: ProfileSpec, lines: Output, on_tick: OnTick) -> t
     def tick() -> None:
         nonlocal free
         free = min(free, shutil.disk_usage(spec.folder).free)
-        if on_tick is not None:
-            on_tick()
+        on_tick()
 
     tmp = spec.folder / "tmp"
     tmp.mkdir()

@@ -15,13 +15,14 @@ from perfgate.profilers.nsys.command import called
 from perfgate.profilers.nsys.layouts import COLUMNS, HEADERS, OPERATIONS, ColumnKind
 from perfgate.profilers.nsys.tool import NsysTool
 from perfgate.profilers.seam import OnTick
+from perfgate.system.process import ignore
 
 MOST_ROWS: Final = 10_000
 """Findings read of one rule. nsys lists the longest first, and all of them if asked."""
 Fields = dict[str, float | int | str | None]
 
 
-def run_reports(tool: NsysTool, sqlite: Path, folder: Path, *, on_tick: OnTick = None) -> Reports:
+def run_reports(tool: NsysTool, sqlite: Path, folder: Path, *, on_tick: OnTick = ignore) -> Reports:
     """Let nsys summarise a capture's export; the CSVs stay in `folder` as `{report}.csv`.
 
     Raises:

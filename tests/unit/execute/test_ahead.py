@@ -33,7 +33,7 @@ def failed(name: str) -> WorkloadFailed:
     return WorkloadFailed("quoted", text=f"{name}: it broke")
 
 
-GONE = OtherSideEnded(failed("gone"))
+GONE = OtherSideEnded("quoted", text="gone: it broke")
 
 
 @pytest.mark.parametrize(

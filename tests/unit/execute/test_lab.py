@@ -12,11 +12,10 @@ import pytest
 from support import records
 
 from perfgate.execute.ahead import RunFailed, Wanted
-from perfgate.execute.context import RunContext
 from perfgate.execute.folder import ImportLog
 from perfgate.execute.fresh import FreshLab
 from perfgate.execute.lab import Against, Invocation, blessed_at
-from perfgate.execute.laboratory import Laboratory
+from perfgate.execute.laboratory import Laboratory, OtherSide
 from perfgate.execute.plan import steps_in_blocks, steps_of_a_block
 from perfgate.execute.run import Measured
 from perfgate.execute.worktree import Worktree
@@ -86,12 +85,10 @@ class Prepared(Laboratory):
     def look(self) -> tuple[NsysTool, Machine]:
         return NsysTool(path=Path("nsys"), version=NsysVersion(2024, 2, 3), env={}), Machine()
 
-    def found(self, against: Against) -> str:
-        return against.commit
-
-    def checkout(self, commit: str) -> RunContext:
-        assert commit == SHA
-        return replace(self.context, root=self.folder / "checkout", tree=self.tree)
+    def other(self, against: Against) -> OtherSide:
+        assert against.commit == SHA
+        there = replace(self.context, root=self.folder / "checkout", tree=self.tree)
+        return OtherSide(commit=against, context=there)
 
     def make(
         self, wanted: Sequence[Wanted], form: Form, then: Callable[[], None] = lambda: None
@@ -177,9 +174,9 @@ def test_runs_are_numbered_on_and_code_that_changes_between_them_is_noted(
         "project: run-2-try-3",
         "project: run-3",
     ]
-    assert lab.taken.last is not None
-    assert lab.taken.last.code == OTHER
-    (changed,) = lab.taken.last.run.invalid
+    assert lab.last is not None
+    assert lab.last.code == OTHER
+    (changed,) = lab.last.run.invalid
     assert (changed.code, changed.fields["paths"]) == ("code-changed", ("model.py",))
     assert lab.machine.torch == "2.6.0"
 
@@ -208,7 +205,6 @@ def test_the_next_workloads_runs_are_started_when_the_last_of_this_one_end(tmp_p
     assert len(list(this.runs(3))) == 3
     assert of.made[:2] == ["start a/run-1 a/run-2", "end a/run-1 a/run-2"]
     assert of.made[2:] == ["start a/run-3", "start b/run-1 b/run-2", "end a/run-3"]
-    assert following.started == 2
     this.close()
     assert len(list(following.runs(2))) == 2
     assert of.made[5:] == ["end b/run-1 b/run-2"]
@@ -396,7 +392,7 @@ def test_the_other_commit_begins_every_other_pair_of_each_form(tmp_path: Path) -
         "interleaved-reference-2 | run-5: candidate 450",
         "interleaved-reference-2-try-2 | run-5-try-2: candidate 450",
     ]
-    assert (lab.revision, lab.commit) == ("HEAD~1", SHA)
+    assert lab.commit == Against(revision="HEAD~1", commit=SHA)
 
 
 @pytest.mark.parametrize(

@@ -599,16 +599,6 @@ def test_runs_alone_are_within_the_budget_of_time_as_well() -> None:
     assert blocks.asked == []
 
 
-def test_pairs_that_were_started_with_the_first_run_take_no_more_time() -> None:
-    blocks = Pairs(noisy_runs(0), noisy_runs(0))
-    lab = PreparedLab(
-        made=noisy_runs(0), by_form={Form.BLOCK: blocks}, machine=records.machine(), started=8
-    )
-    underway = Underway(expect(noisy_baseline()), lab, Policy(), affords=lambda *_: False)
-    check(underway)
-    assert blocks.asked[:1] == [3]
-
-
 @pytest.mark.behaviour
 @pytest.mark.parametrize(("number", "outcome"), [(3, OPEN), (12, PASSED)])
 def test_one_slow_run_is_excused_by_chance_only_where_more_pairs_were_made(

@@ -19,7 +19,7 @@ from support.prepared import (
 )
 
 from perfgate.gate.check import check
-from perfgate.gate.notes import shared
+from perfgate.gate.conclude import _shared as shared
 from perfgate.gate.underway import Underway
 from perfgate.model.baseline import Baseline, BlessedRun
 from perfgate.model.machine import Machine
