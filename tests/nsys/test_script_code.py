@@ -136,7 +136,7 @@ def add(project: Project, name: str) -> tuple[Seen, int]:
 
 def refuses_to_calibrate(project: Project, name: str) -> bool:
     """Whether it refuses, before it measures."""
-    project.patch.setattr("perfgate.cli.repeating.run_to_end", pytest.fail)
+    project.patch.setattr("perfgate.cli.promoting.run_to_end", pytest.fail)
     return project.perfgate("calibrate", name).status == 31
 
 
