@@ -4,7 +4,6 @@ pytest's own exit status, its files, and what the terminal shows of it."""
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
@@ -91,10 +90,8 @@ class State:
     """Those of them that this gate is to measure, or another shard of it."""
     elsewhere: frozenset[str] = frozenset()
     """Those that fall to the other shards: not measured here, and not gone."""
-    deselected: set[str] = field(default_factory=set)
-    """Workloads that somebody deselected with a word to pytest."""
     skipped: dict[str, str] = field(default_factory=dict)
-    """Workloads that a mark, a condition or such a word left out, and why."""
+    """Workloads that a mark, a condition or a hook left out, and why."""
     skipped_files: dict[str, str] = field(default_factory=dict)
     """Files that skipped themselves while they were imported, and why."""
     broken: list[str] = field(default_factory=list)
@@ -143,10 +140,9 @@ class State:
             session.items[:] = [item for item in session.items if item not in others]
             session.config.hook.pytest_deselected(items=others)
         mine = [item for item in left if id_of(item) not in self.elsewhere]
-        gone = self.chosen - self.elsewhere - {id_of(item) for item in mine}
-        said = sorted(gone & self.deselected)
-        self.skipped |= dict.fromkeys(said, say.message(note("deselected-by-hook")))
-        dropped = [item for name, item in self.collected.items() if name in gone]
+        gone = sorted(self.chosen - self.elsewhere - {id_of(item) for item in mine})
+        self.skipped |= dict.fromkeys(gone, say.message(note("deselected-by-hook")))
+        dropped = [self.collected[name] for name in gone]
         self.expected = [item.stash[WORKLOAD] for item in (*mine, *dropped)]
         self.gate.expect(self.expected, elsewhere=self.elsewhere)
 
@@ -212,10 +208,11 @@ def _read_base(file: str) -> Base:
 
 def _read_shard(given: str) -> Shard:
     """Return which part of the workloads was asked for: `1/4`."""
-    found = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", given)
-    if found is None or not 1 <= int(found[1]) <= int(found[2]):
-        raise ConfigInvalid("shard-invalid", value=given)
-    return Shard(index=int(found[1]), of=int(found[2]))
+    index, _, of = given.partition("/")
+    try:
+        return Shard.model_validate({"index": index, "of": of})
+    except ValidationError:
+        raise ConfigInvalid("shard-invalid", value=given) from None
 
 
 def _gate_of(config: pytest.Config, settings: Settings) -> Gate:
@@ -224,8 +221,9 @@ def _gate_of(config: pytest.Config, settings: Settings) -> Gate:
     capture = config.pluginmanager.getplugin("capturemanager")
     revision, root = config.getoption("perfgate_against"), config.rootpath
     writer = config.get_terminal_writer()
-    stream = CleanedStream(writer._file, str)
-    writer._file = cast("TextIO", stream)
+    # Asked anew each time: the gate comes to know the secrets of workloads.
+    clean = CleanedStream(writer._file, lambda text: gate.cleaner.clean(text))  # noqa: PLW0108
+    writer._file = cast("TextIO", clean)
     gate = Gate(
         Invocation(
             root=root,
@@ -246,8 +244,6 @@ def _gate_of(config: pytest.Config, settings: Settings) -> Gate:
         runs_given=config.getoption("perfgate_runs") is not None,
         budgets_given=budgets_of_options(config.getoption("perfgate_budget")),
     )
-    # The gate comes to know the secrets of workloads.
-    stream.clean = lambda text: gate.cleaner.clean(text)  # noqa: PLW0108
     held = ExitStack()
     held.enter_context(ending_as_on_ctrl_c())
     held.callback(gate.tidy)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import inspect
 import os
 from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
@@ -262,13 +261,10 @@ def _own_among(config: pytest.Config, words: Sequence[str]) -> list[str]:
     root = config.rootpath.resolve()
     places, of_project = Places(root, prefixes=prefixes_here()), Place(PlaceKind.TREE, root)
     given = {"parser": parser, "pluginmanager": manager}
-    for plugin in manager.get_plugins():
-        file, declare = getattr(plugin, "__file__", None), getattr(plugin, "pytest_addoption", None)
-        if file is None or declare is None:
-            continue
-        if Path(file).name == "conftest.py" or places.of(Path(file)) == of_project:
-            wanted = inspect.signature(declare).parameters
-            declare(**{name: value for name, value in given.items() if name in wanted})
+    for declares in config.hook.pytest_addoption.get_hookimpls():
+        file = Path(getattr(declares.plugin, "__file__", None) or os.devnull)
+        if file.name == "conftest.py" or places.of(file) == of_project:
+            declares.function(*(given[name] for name in declares.argnames))
     found, others = parser.parse_known_and_unknown_args(list(words))
     left = ["--", *others, *map(str, found.file_or_dir)]
     own: list[str] = []
