@@ -128,7 +128,8 @@ def _ends_in(ending: str) -> Callable[[click.Context, click.Parameter, Path], Pa
     """Refuse to write over what a name of another form may be: a workload, a capture, code."""
 
     def checked(context: click.Context, _argument: click.Parameter, out: Path) -> Path:
-        if out.suffix != ending:
+        baselines = Project.here().store.baselines.folder
+        if out.suffix != ending or out.resolve().is_relative_to(baselines.resolve()):
             raise usage("out-odd", out=str(out), command=context.command_path, ending=ending)
         return out
 

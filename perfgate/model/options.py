@@ -63,9 +63,7 @@ def _setting(name: str, text: str, default: Default = None) -> Option:
 OPTIONS: Final = (
     _setting("workloads", "folder of the workloads", "workloads"),
     _setting("baselines", "folder of the baselines", "baselines"),
-    Option(
-        "runs", "runs of the first look; nothing passes by fewer than 5", "N", "runs", 3, "runs"
-    ),
+    Option("runs", "runs of the first look", "N", "runs", 3, "runs"),
     Option(
         "max_runs",
         "runs of a workload after which it is INCONCLUSIVE, both sides of an A/B run counted",
