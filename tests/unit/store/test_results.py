@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 from support import records
-from support.stored import SLUG, failing
+from support.stored import SLUG
 from syrupy.assertion import SnapshotAssertion
 
 from perfgate.model.baseline import Result
-from perfgate.model.errors import ResultMissing, ResultUnreadable, StoreFailed
+from perfgate.model.errors import ResultMissing, ResultUnreadable
 from perfgate.model.note import note
 from perfgate.store import Store
 
@@ -168,13 +166,3 @@ def test_kept_workloads_are_named_even_where_a_name_was_cut(store: Store) -> Non
     kept(store, records.result(of=records.workload(long)))
     kept(store, records.result(of=records.workload("a/b")), slug="nvidia-h100")
     assert store.results.workloads() == ("a/b", long)
-
-
-def test_a_full_disk_is_reported(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    result = records.result(at=datetime(2026, 3, 2, tzinfo=UTC))
-    folder = store.results.new_folder("mlp", SLUG, at=result.measured_at)
-    monkeypatch.setattr(os, "fsync", failing(errno.ENOSPC))
-    with pytest.raises(StoreFailed) as caught:
-        store.results.save(result, folder)
-    assert caught.value.code == "disk-failed"
-    assert list(folder.iterdir()) == []
