@@ -10,7 +10,7 @@ from typing import Final, Self
 
 from perfgate.execute.provenance import code_now
 from perfgate.machine import read_machine
-from perfgate.model.baseline import Commit, Result
+from perfgate.model.baseline import Commit
 from perfgate.model.errors import ConfigInvalid, ResultMissing
 from perfgate.model.machine import Machine
 from perfgate.model.pagedata import PageData
@@ -71,12 +71,6 @@ class Project:
             raise ResultMissing("results-none")
         known = tuple(near_names(workload, kept) or kept)
         raise ResultMissing("result-unknown", subject=workload, known=known)
-
-    def repeats(self, workload: str, slug: str) -> tuple[list[Result], int]:
-        """What is kept of a workload on a machine, newest first, and how many cannot be read."""
-        listed = self.store.results.listed(workload, slug)
-        found = [one.found for one in listed if isinstance(one.found, Result)]
-        return found, len(listed) - len(found)
 
     def page(self, workloads: Sequence[str]) -> PageData:
         """What a page shows of the newest kept results of some workloads, or of all.

@@ -101,7 +101,7 @@ class _Plan(NamedTuple):
 def _planned(here: Project, name: str, asked: Blessing, consent: blessing.Consent | None) -> _Plan:
     """What a workload's baseline becomes; without `consent`, by one more occasion."""
     slug = here.latest(name).result.machine.slug
-    results, _ = here.repeats(name, slug)
+    results = [one.result for one in here.store.results.kept(name, slug)[0]]
     newest, old = results[0], here.store.baselines.load(slug, name)
     if consent is None:
         return _Plan(newest, old, blessing.add_occasion(newest, old, asked))
@@ -221,7 +221,8 @@ def _calibrated(
 
     Where it was measured again since a moment, that must have left a repeat.
     """
-    results, unreadable = here.repeats(baseline.workload, baseline.machine.slug)
+    kept, unreadable = here.store.results.kept(baseline.workload, baseline.machine.slug)
+    results = [one.result for one in kept]
     if since is not None:
         fresh = next((one for one in results if one.measured_at >= since), None)
         calibration.refuse_fresh(baseline, fresh)

@@ -68,12 +68,7 @@ def baseline_results(store: Store, result: Result, baseline: Baseline) -> list[K
     """The kept results on the same machine that the workload's baseline was blessed from, newest
     first."""
     occasions = {occasion.measured_at for occasion in baseline.occasions}
-    listed = store.results.listed(result.workload.id, result.machine.slug)
-    found = [
-        KeptResult(folder=one.folder, result=one.found)
-        for one in listed
-        if isinstance(one.found, Result)
-    ]
+    found, _ = store.results.kept(result.workload.id, result.machine.slug)
     return [one for one in found if one.result.measured_at in occasions]
 
 
