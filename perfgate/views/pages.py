@@ -127,7 +127,7 @@ def _enriched(shown: PageWorkload, document: GateDocument, store: Store) -> Page
 def _step(candidates: Sequence[tuple[KeptResult, Sequence[Run]]], store: Store) -> StepView | None:
     """A typical step of the first whose capture is still kept and can be read."""
     for kept, runs in candidates:
-        capture = typical_capture(kept.folder, kept.result.workload, runs)
+        capture = typical_capture(kept, runs)
         if capture is not None and capture.export.stat().st_size <= LARGEST_DRAWN:
             with suppress(PerfgateError):
                 return _drawn(capture, runs, store)
