@@ -50,8 +50,8 @@ from perfgate.plugin.outputs import Outputs, outputs_of, write_outputs
 from perfgate.plugin.progress import Progress
 from perfgate.plugin.typed import (
     ASKING,
-    EARLY,
     LOOKING,
+    STARTED,
     Choice,
     usage_error,
     was_typed,
@@ -229,7 +229,7 @@ def _gate_of(config: pytest.Config, settings: Settings) -> Gate:
             root=root,
             settings=settings,
             env=dict(os.environ),
-            worker_env=git.without_repository(config.stash[EARLY].environment),
+            worker_env=git.without_repository(config.stash[STARTED].environment),
             nsys=config.getoption("perfgate_nsys"),
             pytest_options=worker_options(config),
             against=revision and Against(revision=revision, commit=git.resolve(root, revision)),
