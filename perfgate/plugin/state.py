@@ -221,9 +221,8 @@ def _gate_of(config: pytest.Config, settings: Settings) -> Gate:
     capture = config.pluginmanager.getplugin("capturemanager")
     revision, root = config.getoption("perfgate_against"), config.rootpath
     writer = config.get_terminal_writer()
-    # Asked anew each time: the gate comes to know the secrets of workloads.
-    clean = CleanedStream(writer._file, lambda text: gate.cleaner.clean(text))  # noqa: PLW0108
-    writer._file = cast("TextIO", clean)
+    stream = CleanedStream(writer._file, str)
+    writer._file = cast("TextIO", stream)
     gate = Gate(
         Invocation(
             root=root,
@@ -244,6 +243,8 @@ def _gate_of(config: pytest.Config, settings: Settings) -> Gate:
         runs_given=config.getoption("perfgate_runs") is not None,
         budgets_given=budgets_of_options(config.getoption("perfgate_budget")),
     )
+    # The gate comes to know the secrets of workloads.
+    stream.clean = lambda text: gate.cleaner.clean(text)  # noqa: PLW0108
     held = ExitStack()
     held.enter_context(ending_as_on_ctrl_c())
     held.callback(gate.tidy)
