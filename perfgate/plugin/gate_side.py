@@ -81,6 +81,12 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     session.config.stash[STATE].expect(session)
 
 
+def pytest_deselected(items: list[pytest.Item]) -> None:
+    """Note what somebody leaves out."""
+    for item in items:
+        item.config.stash[STATE].deselected.add(id_of(item))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item,

@@ -22,7 +22,6 @@ from perfgate.gate import Closing
 from perfgate.gate.gate import Gate
 from perfgate.model.document import (
     DocumentRun,
-    DocumentShard,
     DocumentWorkload,
     GateDocument,
     PartChosen,
@@ -90,8 +89,10 @@ class State:
     """Those of them that this gate is to measure, or another shard of it."""
     elsewhere: frozenset[str] = frozenset()
     """Those that fall to the other shards: not measured here, and not gone."""
+    deselected: set[str] = field(default_factory=set)
+    """Workloads that somebody deselected with a word to pytest."""
     skipped: dict[str, str] = field(default_factory=dict)
-    """Workloads that a mark, a condition or a hook left out, and why."""
+    """Workloads that a mark, a condition or such a word left out, and why."""
     skipped_files: dict[str, str] = field(default_factory=dict)
     """Files that skipped themselves while they were imported, and why."""
     broken: list[str] = field(default_factory=list)
@@ -141,7 +142,8 @@ class State:
             session.config.hook.pytest_deselected(items=others)
         mine = [item for item in left if id_of(item) not in self.elsewhere]
         gone = sorted(self.chosen - self.elsewhere - {id_of(item) for item in mine})
-        self.skipped |= dict.fromkeys(gone, say.message(note("deselected-by-hook")))
+        said = [name for name in gone if name in self.deselected]
+        self.skipped |= dict.fromkeys(said, say.message(note("deselected-by-hook")))
         dropped = [self.collected[name] for name in gone]
         self.expected = [item.stash[WORKLOAD] for item in (*mine, *dropped)]
         self.gate.expect(self.expected, elsewhere=self.elsewhere)
@@ -173,7 +175,7 @@ def start(config: pytest.Config) -> State:
         if option.is_flag and option.setting is not None and option.setting != "nsys"
     }
     settings = load_settings(root, given)
-    for old in outdated(settings):
+    for old in outdated(root, settings):
         warning = pytest.PytestConfigWarning(say.message(old))
         config.issue_config_time_warning(warning, stacklevel=2)
     workloads = root / settings.workloads
@@ -333,11 +335,9 @@ def _document_of(state: State, closing: Closing, *, pytest_status: int, label: s
         known = {*state.collected, *gate.blessed}
         part = PartChosen(by=chosen_by, workloads=len(state.expected), of=len(known))
     if state.shard is not None:  # so that who merges sees what all of them left out
-        shard = DocumentShard(
-            **state.shard.model_dump(),
-            workloads=None if state.expected is None else tuple(sorted(state.chosen)),
-            skipped=tuple(sorted(state.skipped.keys() - gate.verdicts.keys())),
-        )
+        divided = None if state.expected is None else tuple(sorted(state.chosen))
+        skipped = tuple(sorted(state.skipped.keys() - gate.verdicts.keys()))
+        shard = state.shard.model_copy(update={"workloads": divided, "skipped": skipped})
     document = GateDocument(
         perfgate=__version__,
         started_at=gate.started_at,

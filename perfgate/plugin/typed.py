@@ -21,7 +21,7 @@ from typing import Any, Final
 import pytest
 
 from perfgate.execute.addopts import addopts_in_force, starting_options
-from perfgate.execute.places import Place, PlaceKind, Places, prefixes_here
+from perfgate.execute.places import Place, Places
 from perfgate.model.errors import ConfigInvalid, PerfgateError
 from perfgate.model.options import OPTIONS
 from perfgate.words import escape
@@ -257,7 +257,7 @@ def _own_among(config: pytest.Config, words: Sequence[str]) -> list[str]:
     with its values."""
     parser, manager = pytest.Parser(_ispytest=True), config.pluginmanager
     root = config.rootpath.resolve()
-    places, of_project = Places(root, prefixes=prefixes_here()), Place(PlaceKind.TREE, root)
+    places, of_project = Places(root), Place(root, is_tree=True)
     given = {"parser": parser, "pluginmanager": manager}
     for declares in config.hook.pytest_addoption.get_hookimpls():
         file = Path(getattr(declares.plugin, "__file__", None) or os.devnull)

@@ -112,7 +112,7 @@ TEXT: Final[Rows] = {
         "",
         "See what pytest says: pytest --perfgate --collect-only",
     ),
-    "deselected-by-hook": "left out by a conftest or plugin",
+    "deselected-by-hook": "deselected by a conftest or plugin",
     # Why the gate is shut
     "left-while-loading": (
         (
