@@ -115,8 +115,7 @@ def gate(loop: str, folder: Path) -> Iterator[Row]:
     wall_s = time.perf_counter() - began
     (found,) = json.loads((folder / "gate.json").read_text(encoding="utf-8"))["workloads"]
     verdict = found["verdict"]
-    machine = read_machine(os.environ, nsys=None, nsys_options=())
-    latest = Store(folder, "baselines").results.latest(loop, machine.slug)
+    latest = Store(folder, "baselines").results.latest(loop)
     result = None if latest is None else latest.result
     sides = () if result is None else (result.reference_runs, result.interleaved_runs)
     yield {

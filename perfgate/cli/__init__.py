@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import pkgutil
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -14,25 +14,24 @@ from perfgate.model.errors import PerfgateError
 from perfgate.system.signals import ending_as_on_ctrl_c
 
 COMMANDS: Final[Mapping[str, str]] = {
-    "bless": "promoting:bless",
-    "calibrate": "repeating:calibrate",
-    "compare": "comparing:compare",
-    "demo": "trying:demo",
-    "doctor": "trying:doctor",
-    "explain": "comparing:explain",
-    "github": "github:github",
-    "history": "looking:history",
-    "init": "starting:init",
-    "inspect": "looking:inspect",
-    "merge": "merging:merge_gates",
-    "page": "looking:page",
-    "schema": "looking:schema",
-    "selftest": "trying:selftest",
-    "show": "looking:show_baselines",
-    "trace": "looking:trace",
+    "bless": "perfgate.cli.promoting:bless",
+    "calibrate": "perfgate.cli.promoting:calibrate",
+    "compare": "perfgate.cli.comparing:compare",
+    "demo": "perfgate.cli.trying:demo",
+    "doctor": "perfgate.cli.trying:doctor",
+    "explain": "perfgate.cli.comparing:explain",
+    "github": "perfgate.cli.github:github",
+    "history": "perfgate.cli.looking:history",
+    "init": "perfgate.cli.starting:init",
+    "inspect": "perfgate.cli.looking:inspect",
+    "merge": "perfgate.cli.merging:merge_gates",
+    "page": "perfgate.cli.looking:page",
+    "schema": "perfgate.cli.looking:schema",
+    "selftest": "perfgate.cli.trying:selftest",
+    "show": "perfgate.cli.looking:show_baselines",
+    "trace": "perfgate.cli.looking:trace",
 }
-"""By its name, the module of this folder that holds a command, and its name there: loaded when it
-is asked for."""
+"""By its name, where a command is: loaded when it is asked for."""
 
 LONGEST_HELP: Final = 160
 """Characters of the sentence by which `--help` says what a command does."""
@@ -44,13 +43,12 @@ class Commands(click.Group):
     def __init__(
         self,
         *,
-        package: str,
         places: Mapping[str, str],
         **options: Any,  # noqa: ANN401 - click's own
     ) -> None:
-        """Take by the name of each command its place, `module:name`, in a package."""
+        """Take by the name of each command its place, `module:name`."""
         super().__init__(**options)
-        self._package, self._places = package, places
+        self._places = places
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
         """Name the commands, as `--help` lists them."""
@@ -60,27 +58,15 @@ class Commands(click.Group):
         """Load a command; None where there is none of that name."""
         if cmd_name not in self._places:
             return None
-        module, _, name = self._places[cmd_name].partition(":")
-        found = getattr(importlib.import_module(f"{self._package}.{module}"), name)
+        found = pkgutil.resolve_name(self._places[cmd_name])
         assert isinstance(found, click.Command)
+        # click cuts off what does not fit into a line, but for what is short by its own word.
+        found.short_help = found.get_short_help_str(LONGEST_HELP)
         return found
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write what each command does, wrapped: click cuts off what does not fit into a line."""
-        found = [(name, self.get_command(ctx, name)) for name in self._places]
-        with formatter.section("Commands"):
-            formatter.write_dl(
-                [
-                    (name, one.get_short_help_str(LONGEST_HELP))
-                    for name, one in found
-                    if one and not one.hidden
-                ]
-            )
 
 
 @click.group(
     cls=Commands,
-    package=__name__,
     places=COMMANDS,
     context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
 )

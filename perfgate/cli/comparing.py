@@ -111,15 +111,14 @@ def explain(
     here = Project.here()
     verdict: Verdict | None = None
     with ExitStack() as held:
-        match words:
-            case (word,) if not word.endswith(CAPTURES):
-                kept = here.latest(word)
-                b = of_result(kept)
-                a, verdict = compared_with(kept, here.store)
-            case (first, second):
-                a, b = _subjects(here, first, second, step, held)
-            case _:
-                raise usage("explain-subjects", words=words)
+        if len(words) == 1 and not words[0].endswith(CAPTURES):
+            kept = here.latest(words[0])
+            b = of_result(kept)
+            a, verdict = compared_with(kept, here.store)
+        elif len(words) == 2:
+            a, b = _subjects(here, *words, step, held)
+        else:
+            raise usage("explain-subjects", words=words)
         applied = rules_on(a, b, find_tool, asked=rules)
     found = explained(a, b, verdict, applied, full=full)
     show(explanation_text(new_page(), found, full=full))
@@ -182,21 +181,22 @@ def _subject(here: Project, word: str, step: str | None, held: ExitStack) -> Sub
     path, store = Path(word), here.store
     if word.endswith(CAPTURES):
         return of_capture(path, step=step, find_tool=find_tool, held=held)
+    kept: KeptResult | None = None
     if word.endswith(KEPT):
         kept = here.latest(word.removesuffix(KEPT))
-        return of_result(kept, runs=kept.result.runs, label=word)
-    if os.path.isdir(word) or path.name == RESULT_FILE:  # noqa: PTH112 - of any word
+    elif os.path.isdir(word) or path.name == RESULT_FILE:  # noqa: PTH112 - of any word
         folder = path.parent if path.name == RESULT_FILE else path
         kept = KeptResult(folder=folder, result=store.results.load(folder))
+    if kept is not None:
         return of_result(kept, runs=kept.result.runs, label=word)
     if path.suffix == ".json":
         return Subject(side=Side.of_baseline(word, store.baselines.read(path)))
-    found = [one for one in store.baselines.listed() if one.workload == word]
-    if not found:
+    listed = [one for one in store.baselines.listed() if one.workload == word]
+    if not listed:
         raise BaselineMissing("subject-missing", subject=word)
-    if len(found) > 1:
-        files = tuple(os.path.relpath(one.path) for one in found)
-        raise BaselineMissing("subject-several", subject=word, count=len(found), files=files)
-    if isinstance(found[0].found, BaselineUnreadable):
-        raise found[0].found
-    return Subject(side=Side.of_baseline(word, found[0].found))
+    if len(listed) > 1:
+        files = tuple(os.path.relpath(one.path) for one in listed)
+        raise BaselineMissing("subject-several", subject=word, count=len(listed), files=files)
+    if isinstance(listed[0].found, BaselineUnreadable):
+        raise listed[0].found
+    return Subject(side=Side.of_baseline(word, listed[0].found))

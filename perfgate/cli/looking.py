@@ -16,7 +16,7 @@ from perfgate.cli.terminal import PATH, new_page, show, show_json, usage
 from perfgate.metrics.measure import measure
 from perfgate.model.baseline import Baseline
 from perfgate.model.document_text import SCHEMA_FILE
-from perfgate.model.errors import BaselineMissing, BaselineUnreadable
+from perfgate.model.errors import BaselineUnreadable
 from perfgate.model.metric import Metric
 from perfgate.plugin.outputs import write_file
 from perfgate.render.history import history_json, history_text
@@ -40,8 +40,7 @@ def show_baselines(workload: str | None) -> None:
     every = here.store.baselines.listed(at_home=True)
     listed = [one for one in every if workload in (None, one.workload)]
     if not listed:
-        known = tuple(sorted({one.workload for one in every})) or ("none",)
-        raise BaselineMissing("baseline-unknown", subject=workload or here.baselines, known=known)
+        raise here.store.baselines.unknown(workload or here.settings.baselines)
     if workload is None:
         show(_list(listed))
     for one in listed:
@@ -129,7 +128,8 @@ def _ends_in(ending: str) -> Callable[[click.Context, click.Parameter, Path], Pa
     """Refuse to write over what a name of another form may be: a workload, a capture, code."""
 
     def checked(context: click.Context, _argument: click.Parameter, out: Path) -> Path:
-        if out.suffix != ending:
+        baselines = Project.here().store.baselines.folder
+        if out.suffix != ending or out.resolve().is_relative_to(baselines.resolve()):
             raise usage("out-odd", out=str(out), command=context.command_path, ending=ending)
         return out
 

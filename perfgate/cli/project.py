@@ -10,7 +10,7 @@ from typing import Final, Self
 
 from perfgate.execute.provenance import code_now
 from perfgate.machine import read_machine
-from perfgate.model.baseline import Baseline, Commit, Result
+from perfgate.model.baseline import Commit
 from perfgate.model.errors import ConfigInvalid, ResultMissing
 from perfgate.model.machine import Machine
 from perfgate.model.pagedata import PageData
@@ -44,18 +44,13 @@ class Project:
         settings = load_settings(root, {})
         return cls(root=root, store=Store(root, settings.baselines), settings=settings)
 
-    @property
-    def baselines(self) -> str:
-        """The folder of the baselines, relative to the root."""
-        return self.settings.baselines
-
     def commit(self) -> Commit | None:
         """The commit that is checked out; a change of baselines does not make it dirty."""
-        return git.read_commit(self.root, baselines=self.baselines)
+        return git.read_commit(self.root, baselines=self.settings.baselines)
 
     def code_now(self, code: Mapping[str, str]) -> dict[str, str]:
         """The digests of the files of a run's code, as they are now."""
-        return code_now(code, self.root, baselines=self.baselines)
+        return code_now(code, self.root, baselines=self.settings.baselines)
 
     def machine(self, *, nsys: str | None) -> Machine:
         """This machine as a gate under that version of nsys finds it."""
@@ -76,13 +71,6 @@ class Project:
             raise ResultMissing("results-none")
         known = tuple(near_names(workload, kept) or kept)
         raise ResultMissing("result-unknown", subject=workload, known=known)
-
-    def repeats(self, baseline: Baseline) -> tuple[list[Result], int]:
-        """What is kept of a baseline's workload on its machine, newest first, and how much of it
-        cannot be read."""
-        listed = self.store.results.listed(baseline.workload, baseline.machine.slug)
-        found = [one.found for one in listed if isinstance(one.found, Result)]
-        return found, len(listed) - len(found)
 
     def page(self, workloads: Sequence[str]) -> PageData:
         """What a page shows of the newest kept results of some workloads, or of all.

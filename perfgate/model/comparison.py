@@ -131,11 +131,9 @@ class KernelProbe(Record):
     """One kernel, before and now."""
 
     moved: MovedKernel
-    before: LaunchFigures | None = None
-    now: LaunchFigures | None = None
-    no_before: Note | None = None
-    """Why there are no figures of before; None where there are."""
-    no_now: Note | None = None
+    before: LaunchFigures | Note
+    """Or why there are no figures, as of now."""
+    now: LaunchFigures | Note
 
 
 class KernelProbes(Record):

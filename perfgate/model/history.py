@@ -21,7 +21,7 @@ class BlessedVersion(Record):
     """One version of a baseline's file. All values are medians over the blessed runs, per step."""
 
     state: Literal["blessed", "deleted", "unreadable"]
-    commit: str | None
+    commit: str | None = None
     """The commit that brought it; None of what is not committed."""
     at: datetime | None = None
     """When it was blessed, or an occasion was added; of others when the commit was made."""

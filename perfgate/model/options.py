@@ -52,13 +52,7 @@ def _setting(name: str, text: str) -> Option:
 OPTIONS: Final = (
     _setting("workloads", "folder of the workloads (default: workloads)"),
     _setting("baselines", "folder of the baselines (default: baselines)"),
-    Option(
-        "runs",
-        "runs of the first look; nothing passes by fewer than 5 (default: 3)",
-        "N",
-        "runs",
-        "runs",
-    ),
+    Option("runs", "runs of the first look (default: 3)", "N", "runs", "runs"),
     Option(
         "max_runs",
         (

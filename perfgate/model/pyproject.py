@@ -143,7 +143,8 @@ def _table(file: Path) -> dict[str, object]:
     tool = document.get("tool", {})
     if not isinstance(tool, dict):
         return {}
-    meant = difflib.get_close_matches("perfgate", tool, n=1, cutoff=MISSPELT)
+    near = difflib.get_close_matches("perfgate", tool, n=1, cutoff=MISSPELT)
+    meant = ["perfgate"] if "perfgate" in document else [f"tool.{name}" for name in near]
     if meant and "perfgate" not in tool:  # what it asks for would have no effect
         raise ConfigInvalid("table-misspelt", table=meant[0])
     table = tool.get("perfgate", {})

@@ -64,7 +64,7 @@ class Settings(Record):
     baselines: Annotated[SomeText, AfterValidator(_in_project)] = "baselines"
     """Folder of the baselines, relative to the project's root."""
     runs: int = Field(default=3, ge=1, le=10)
-    """Runs of the first look; nothing passes by fewer than 5."""
+    """Runs of the first look."""
     max_runs: int = Field(default=29, ge=1, le=100)
     """Runs of one workload in one gate, an A/B run's baseline runs included: 5 and 12 pairs by
     default.

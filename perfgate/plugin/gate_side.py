@@ -12,9 +12,9 @@ from perfgate.model.errors import PerfgateError
 from perfgate.model.note import note
 from perfgate.plugin import spared_by_timeouts
 from perfgate.plugin.guards import clean_report, why_skipped
-from perfgate.plugin.items import CommandCollector, GatedModule, ScriptFile
+from perfgate.plugin.items import CommandCollector, GatedModule
 from perfgate.plugin.state import STATE, WORKLOAD, close, id_of, show, start
-from perfgate.plugin.typed import EARLY, STANDING, heed, usage_error
+from perfgate.plugin.typed import STARTED, heed, usage_error
 from perfgate.words import say
 from perfgate.workload import holds_command, holds_workloads
 
@@ -43,19 +43,7 @@ def pytest_collect_file(
         return [CommandCollector.from_parent(parent, path=file_path)]
     if not holds_workloads(file_path):
         return []
-    is_run = file_path.name in state.scripts and not _names_us(file_path)
-    kind = ScriptFile if is_run else GatedModule
-    return [kind.from_parent(parent, path=file_path)]
-
-
-def _names_us(file: Path) -> bool:
-    """Whether a file that a YAML workload runs may declare workloads as well; one that cannot be
-    read may."""
-    try:
-        text = file.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return True
-    return "perfgate" in text and "workload" in text
+    return [GatedModule.from_parent(parent, path=file_path)]
 
 
 @pytest.hookimpl(wrapper=True)
@@ -81,7 +69,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Name the project's options that are not heeded."""
-    stood = config.stash[STANDING]
+    stood = config.stash[STARTED].standing
     return [say.message(note("options-not-heeded", options=tuple(stood)))] if stood else []
 
 
@@ -89,7 +77,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Note what is expected, now that -k, other hooks and the like have chosen."""
     # What loading a workload did to the cores, the runs of another commit would inherit.
-    os.sched_setaffinity(0, session.config.stash[EARLY].cores)
+    os.sched_setaffinity(0, session.config.stash[STARTED].cores)
     session.config.stash[STATE].expect(session)
 
 

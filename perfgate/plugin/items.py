@@ -8,6 +8,7 @@ import inspect
 import numbers
 import os.path
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final
 
@@ -101,6 +102,8 @@ class GatedModule(WorkloadModule):
         if self.path.is_relative_to(root):
             source = self.path.relative_to(root).as_posix()
         items: list[pytest.Item] = []
+        if self._is_script():
+            return items
         try:
             for function in super().collect():
                 assert isinstance(function, pytest.Function)
@@ -124,6 +127,16 @@ class GatedModule(WorkloadModule):
             return items
         raise self.CollectError(escape.message(str(error)))
 
+    def _is_script(self) -> bool:
+        """Whether a YAML workload runs it, so that it is not imported here: it may be named, but
+        declares no workloads as far as can be read."""
+        if self.path.name not in self.config.stash[STATE].scripts:
+            return False
+        with suppress(OSError):
+            text = self.path.read_text(encoding="utf-8", errors="replace")
+            return "perfgate" not in text or "workload" not in text
+        return False
+
     def _workload(self, function: pytest.Function, source: str) -> Workload:
         declared = declaration_of(function.obj)
         assert declared is not None
@@ -139,25 +152,11 @@ class GatedModule(WorkloadModule):
             source=source,
             line=line if Path(path) == self.path else None,
             nodeid=function.nodeid,
-            steps=declared.steps,
-            warmup=declared.warmup,
             parameters=parameters,
             by_id=by_id,
             options=compared_options(self.config),
-            timeout_s=declared.timeout_s or gate.settings.timeout_s,
-            budgets=declared.budgets,
-            pass_env=declared.pass_env,
-            ahead=declared.ahead,
+            **{**vars(declared), "timeout_s": declared.timeout_s or gate.settings.timeout_s},
         )
-
-
-class ScriptFile(pytest.File):
-    """A Python file that a YAML workload runs: collected, so that it may be named, and never
-    imported."""
-
-    def collect(self) -> Iterable[pytest.Item]:
-        """Return nothing: its workload is that of the YAML file."""
-        return ()
 
 
 class CommandCollector(pytest.File):

@@ -4,7 +4,6 @@ pytest's own exit status, its files, and what the terminal shows of it."""
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
@@ -50,8 +49,8 @@ from perfgate.plugin.outputs import Outputs, outputs_of, write_outputs
 from perfgate.plugin.progress import Progress
 from perfgate.plugin.typed import (
     ASKING,
-    EARLY,
     LOOKING,
+    STARTED,
     Choice,
     usage_error,
     was_typed,
@@ -142,10 +141,10 @@ class State:
             session.items[:] = [item for item in session.items if item not in others]
             session.config.hook.pytest_deselected(items=others)
         mine = [item for item in left if id_of(item) not in self.elsewhere]
-        gone = self.chosen - self.elsewhere - {id_of(item) for item in mine}
-        said = sorted(gone & self.deselected)
+        gone = sorted(self.chosen - self.elsewhere - {id_of(item) for item in mine})
+        said = [name for name in gone if name in self.deselected]
         self.skipped |= dict.fromkeys(said, say.message(note("deselected-by-hook")))
-        dropped = [item for name, item in self.collected.items() if name in gone]
+        dropped = [self.collected[name] for name in gone]
         self.expected = [item.stash[WORKLOAD] for item in (*mine, *dropped)]
         self.gate.expect(self.expected, elsewhere=self.elsewhere)
 
@@ -211,10 +210,11 @@ def _read_base(file: str) -> Base:
 
 def _read_shard(given: str) -> Shard:
     """Return which part of the workloads was asked for: `1/4`."""
-    found = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", given)
-    if found is None or not 1 <= int(found[1]) <= int(found[2]):
-        raise ConfigInvalid("shard-invalid", value=given)
-    return Shard(index=int(found[1]), of=int(found[2]))
+    index, _, of = given.partition("/")
+    try:
+        return Shard.model_validate({"index": index, "of": of})
+    except ValidationError:
+        raise ConfigInvalid("shard-invalid", value=given) from None
 
 
 def _gate_of(config: pytest.Config, settings: Settings) -> Gate:
@@ -230,7 +230,7 @@ def _gate_of(config: pytest.Config, settings: Settings) -> Gate:
             root=root,
             settings=settings,
             env=dict(os.environ),
-            worker_env=git.without_repository(config.stash[EARLY].environment),
+            worker_env=git.without_repository(config.stash[STARTED].environment),
             nsys=config.getoption("perfgate_nsys"),
             pytest_options=worker_options(config),
             against=revision and Against(revision=revision, commit=git.resolve(root, revision)),

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import inspect
 import os
 from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
@@ -79,23 +78,22 @@ SETTING: Final = {
 WHERE_TYPED: Final = {**SELECTING, **LOOKING, **ASKING, **REFUSED, **HINDERING, **SETTING}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Early:
-    """How pytest was started, before any conftest was loaded: another commit has its own."""
+@dataclass(kw_only=True)
+class Started:
+    """How pytest was started; of its environment, what it was before any conftest was loaded:
+    another commit has its own."""
 
     words: tuple[str, ...]
     """Those of `addopts`, of PYTEST_ADDOPTS, and of the command line."""
-    given: tuple[str, ...]
-    """The same without those of `addopts`."""
     environment: Mapping[str, str]
     cores: frozenset[int]
+    typed: Namespace
+    """All options, as far as they were typed."""
+    standing: list[str] = field(default_factory=list)
+    """The flags of `WHERE_TYPED` that were given elsewhere, and are not heeded."""
 
 
-EARLY = pytest.StashKey[Early]()
-TYPED = pytest.StashKey[Namespace]()
-"""All options, as far as they were typed."""
-STANDING = pytest.StashKey[list[str]]()
-"""The flags of `WHERE_TYPED` that were given elsewhere, and are not heeded."""
+STARTED = pytest.StashKey[Started]()
 
 
 def usage_error(why: str | PerfgateError, /, **fields: object) -> pytest.UsageError:
@@ -110,14 +108,12 @@ def usage_error(why: str | PerfgateError, /, **fields: object) -> pytest.UsageEr
 def note_words(config: pytest.Config, parser: pytest.Parser, words: Sequence[str]) -> None:
     """Note how pytest was started and what was typed, and keep plugins that begin before conftests
     from the rest; the words of `addopts` come first."""
-    config.stash[EARLY] = Early(
+    config.stash[STARTED] = Started(
         words=tuple(words),
-        given=tuple(words[len(config.getini("addopts")) :]),
         environment=dict(os.environ),
         cores=frozenset(os.sched_getaffinity(0)),
+        typed=parser.parse_known_args(list(config.invocation_params.args)),
     )
-    config.stash[TYPED] = parser.parse_known_args(list(config.invocation_params.args))
-    config.stash[STANDING] = []
     heed(config, config.known_args_namespace)
 
 
@@ -129,7 +125,8 @@ def heed_what_was_typed(config: pytest.Config) -> None:
     """
     if config.option.help:  # pytest read no further
         return
-    typed = config.stash[TYPED] = config._parser.parse(list(config.invocation_params.args))
+    typed = config._parser.parse(list(config.invocation_params.args))
+    config.stash[STARTED].typed = typed
     if getattr(typed, "setupplan", False):  # their plugins may be switched off
         typed.setuponly = True  # as pytest has it
     heed(config, config.option)
@@ -140,18 +137,18 @@ def heed_what_was_typed(config: pytest.Config) -> None:
 
 def heed(config: pytest.Config, option: Namespace) -> None:
     """Give options the values that were typed, and note which had others."""
-    standing = config.stash[STANDING]
+    started = config.stash[STARTED]
     for name, flag in WHERE_TYPED.items():
-        value = getattr(config.stash[TYPED], name, None)
+        value = getattr(started.typed, name, None)
         if hasattr(option, name) and getattr(option, name) != value:
             setattr(option, name, value)
-            if flag not in standing:
-                standing.append(flag)
+            if flag not in started.standing:
+                started.standing.append(flag)
 
 
 def was_typed(config: pytest.Config, names: Iterable[str]) -> bool:
     """Whether one of some options was typed."""
-    return any(getattr(config.stash[TYPED], name, None) for name in names)
+    return any(getattr(config.stash[STARTED].typed, name, None) for name in names)
 
 
 class Choice:
@@ -160,7 +157,7 @@ class Choice:
     def __init__(self, config: pytest.Config, *, workloads: Path) -> None:
         """Take the folder of all workloads, and what was typed."""
         self._config = config
-        self._typed = typed = config.stash[TYPED]
+        self._typed = typed = config.stash[STARTED].typed
         self.words = tuple(map(str, typed.file_or_dir))
         """Files, folders and node ids that were typed."""
         split = [word.partition("::") for word in self.words]
@@ -225,7 +222,7 @@ def worker_options(config: pytest.Config) -> tuple[str, ...]:
 
     What `addopts` says of files, plugins and ini values to begin with each side reads itself.
     """
-    given = config.stash[EARLY].given
+    given = config.stash[STARTED].words[len(config.getini("addopts")) :]
     options = [f"--rootdir={config.rootpath}"]
     if config.inipath is not None:
         options += ["-c", str(config.inipath)]
@@ -239,7 +236,7 @@ def compared_options(config: pytest.Config) -> dict[str, str]:
     Where files lie on this machine is no part of what is measured: an option whose value is an
     absolute path is left out.
     """
-    own = _own_among(config, config.stash[EARLY].words)
+    own = _own_among(config, config.stash[STARTED].words)
     options = (word for word in own if word.startswith("-") and not _is_number(word))
     names = sorted({word.partition("=")[0] for word in options})
     values = {name: str(config.getoption(name, None)) for name in names}
@@ -262,13 +259,10 @@ def _own_among(config: pytest.Config, words: Sequence[str]) -> list[str]:
     root = config.rootpath.resolve()
     places, of_project = Places(root), Place(root, is_tree=True)
     given = {"parser": parser, "pluginmanager": manager}
-    for plugin in manager.get_plugins():
-        file, declare = getattr(plugin, "__file__", None), getattr(plugin, "pytest_addoption", None)
-        if file is None or declare is None:
-            continue
-        if Path(file).name == "conftest.py" or places.of(Path(file)) == of_project:
-            wanted = inspect.signature(declare).parameters
-            declare(**{name: value for name, value in given.items() if name in wanted})
+    for declares in config.hook.pytest_addoption.get_hookimpls():
+        file = Path(getattr(declares.plugin, "__file__", None) or os.devnull)
+        if file.name == "conftest.py" or places.of(file) == of_project:
+            declares.function(*(given[name] for name in declares.argnames))
     found, others = parser.parse_known_and_unknown_args(list(words))
     left = ["--", *others, *map(str, found.file_or_dir)]
     own: list[str] = []

@@ -183,16 +183,15 @@ def kernels_text(
         notes = "".join(f", {one_line(say.fact(note))}" for note in moved.notes)
         page.heading(one_line(named(moved.name), longest=LONGEST), f"  {grown} ms a step{notes}")
         page.table(("figure", ">a", ">b"), _rows(probe.before, probe.now))
-        sides = ("a", probe.before, probe.no_before), ("b", probe.now, probe.no_now)
-        for label, launch, why in sides:
-            if why is not None:
-                page.prose(f"no figures: {say.fact(why)}", label=label)
-            elif launch is not None and (found := limited(launch)) is not None:
+        for label, launch in (("a", probe.before), ("b", probe.now)):
+            if isinstance(launch, Note):
+                page.prose(f"no figures: {say.fact(launch)}", label=label)
+            elif (found := limited(launch)) is not None:
                 page.prose(say.fact(found), label=f"{label} is")
     return page.text
 
 
-def _rows(a: LaunchFigures | None, b: LaunchFigures | None) -> list[Row]:
+def _rows(a: LaunchFigures | Note, b: LaunchFigures | Note) -> list[Row]:
     rows: list[Row] = []
     for field, (title, write) in FIGURES.items():
         values = [getattr(side, field, None) for side in (a, b)]

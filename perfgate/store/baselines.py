@@ -121,6 +121,16 @@ class Baselines:
             folder.name for folder in self._listing(self.folder) if os.path.lexists(folder / name)
         )
 
+    def unknown(self, subject: str) -> BaselineMissing:
+        """Return the error of what has no baseline, which names the workloads that have one.
+
+        Raises:
+            BaselineUnreadable: a folder cannot be listed.
+        """
+        known = tuple(sorted({one.workload for one in self.listed()}))
+        code = "baseline-unknown" if known else "baselines-none"
+        return BaselineMissing(code, subject=subject, known=known)
+
     def save(self, baseline: Baseline, *, replacing: Baseline | None) -> Path:
         """Write a baseline and return its path; the old file is whole until the new one is.
 

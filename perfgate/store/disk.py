@@ -97,12 +97,7 @@ def file_name(name: str) -> str:
 
     Letters, digits and `- _ . = , [ ]` stay, anything else (and a leading dot) is percent-encoded
     as UTF-8. A name of more than 200 bytes is cut and ends in `~` and 16 hex digits of its SHA-256.
-
-    Raises:
-        ValueError: the id is empty.
     """
-    if not name:
-        raise ValueError("A workload without an id has no file name.")
     encoded = quote(name, safe="[]=,", errors="surrogatepass").replace("~", "%7E")
     if encoded.startswith("."):
         encoded = "%2E" + encoded[1:]

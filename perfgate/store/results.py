@@ -10,6 +10,7 @@ import shutil
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -44,14 +45,6 @@ class KeptResult:
 
     folder: Path
     result: Result
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ListedResult:
-    """One folder of a kept result and what came of reading it."""
-
-    folder: Path
-    found: Result | ResultUnreadable
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,51 +145,37 @@ class Results:
             deep = note("json-nested-too-deeply")
             raise ResultUnreadable("result-broken", path=named, why=deep) from error
 
-    def listed(self, workload: str, slug: str | None = None) -> tuple[ListedResult, ...]:
-        """Return a workload's kept results on one machine or on all, newest first, the unreadable
-        with their error."""
-        return tuple(self._listed(folder) for folder in self._folders_of(workload, slug))
+    def kept(self, workload: str, slug: str) -> tuple[list[KeptResult], int]:
+        """Return what is kept of a workload on a machine, newest first, and how many are broken."""
+        folders = _with_result(self.folder / file_name(slug) / file_name(workload))
+        found: list[KeptResult] = []
+        for folder in folders:
+            with suppress(ResultUnreadable, ResultMissing):
+                found.append(KeptResult(folder=folder, result=self.load(folder)))
+        return found, len(folders) - len(found)
 
-    def latest(self, workload: str, slug: str | None = None) -> KeptResult | None:
-        """Return the newest kept result, None where there is none.
+    def latest(self, workload: str) -> KeptResult | None:
+        """Return the newest kept result on any machine, None where there is none.
 
         Raises:
             ResultUnreadable: the newest is broken; an older one is never taken in its place.
         """
-        folder = next(iter(self._folders_of(workload, slug)), None)
-        return None if folder is None else KeptResult(folder=folder, result=self.load(folder))
+        of_it = (_with_result(one / file_name(workload)) for one in _folders(self.folder))
+        newest = max(chain(*of_it), key=lambda folder: folder.name, default=None)
+        return None if newest is None else KeptResult(folder=newest, result=self.load(newest))
 
     def workloads(self) -> tuple[str, ...]:
         """Return the ids of the workloads that have a kept result on any machine, sorted."""
         found: set[str] = set()
         for machine in _folders(self.folder):
             for folder in _folders(machine):
-                kept = _with_result(folder)
-                name = workload_of(folder.name)
-                if kept and name is None:
-                    listed = self._listed(kept[0]).found
-                    name = listed.workload.id if isinstance(listed, Result) else folder.name
-                if kept and name is not None:
-                    found.add(name)
+                kept, name = _with_result(folder), workload_of(folder.name)
+                if kept and name is None:  # its folder's name was cut
+                    with suppress(ResultUnreadable, ResultMissing):
+                        name = self.load(kept[0]).workload.id
+                if kept:
+                    found.add(name or folder.name)
         return tuple(sorted(found))
-
-    def _listed(self, folder: Path) -> ListedResult:
-        try:
-            return ListedResult(folder=folder, found=self.load(folder))
-        except ResultUnreadable as error:
-            return ListedResult(folder=folder, found=error)
-        except ResultMissing as error:
-            gone = ResultUnreadable("result-vanished", **error.fields)
-            return ListedResult(folder=folder, found=gone)
-
-    def _folders_of(self, workload: str, slug: str | None) -> list[Path]:
-        on_one = () if slug is None else (self.folder / file_name(slug),)
-        found = [
-            folder
-            for machine in on_one or _folders(self.folder)
-            for folder in _with_result(machine / file_name(workload))
-        ]
-        return sorted(found, key=lambda folder: folder.name, reverse=True)
 
 
 def _folders(folder: Path) -> tuple[Path, ...]:

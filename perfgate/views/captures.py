@@ -13,7 +13,6 @@ from perfgate.model.baseline import Baseline, BlessedRun, Result
 from perfgate.model.metric import Metric
 from perfgate.model.sample import Run
 from perfgate.model.timeline import Timeline
-from perfgate.model.workload import Workload
 from perfgate.profilers.nsys.answers import export
 from perfgate.profilers.nsys.export.file import REPORTS, check_capture
 from perfgate.profilers.nsys.tool import NsysTool
@@ -68,30 +67,26 @@ def baseline_results(store: Store, result: Result, baseline: Baseline) -> list[K
     """The kept results on the same machine that the workload's baseline was blessed from, newest
     first."""
     occasions = {occasion.measured_at for occasion in baseline.occasions}
-    listed = store.results.listed(result.workload.id, result.machine.slug)
-    found = [
-        KeptResult(folder=one.folder, result=one.found)
-        for one in listed
-        if isinstance(one.found, Result)
-    ]
+    found, _ = store.results.kept(result.workload.id, result.machine.slug)
     return [one for one in found if one.result.measured_at in occasions]
 
 
-def typical_capture(folder: Path, workload: Workload, runs: Sequence[Run]) -> Capture | None:
-    """The kept export of the run whose step time is nearest the median of all."""
-    at_hand = [
-        (run.value(Metric.STEP_MS) or 0.0, path, BlessedRun.of(run).steps)
-        for run in runs
-        if run.folder is not None and (path := folder / run.folder / "capture-0.sqlite").is_file()
-    ]
+def typical_capture(kept: KeptResult, runs: Sequence[Run]) -> Capture | None:
+    """The export of that of a kept result's `runs` whose step time is nearest the median of all;
+    None where none is kept."""
+    workload = kept.result.workload
+    exports = [kept.folder / (run.folder or "") / "capture-0.sqlite" for run in runs]
+    at_hand = [(run, path) for run, path in zip(runs, exports, strict=True) if path.is_file()]
     if not at_hand:
         return None
-    middle = median(step for step, _, _ in at_hand)
-    _, nearest, taken = min(at_hand, key=lambda one: abs(one[0] - middle))
+    steps_ms = [run.value(Metric.STEP_MS) or 0.0 for run, _ in at_hand]
+    distances = [abs(step_ms - median(steps_ms)) for step_ms in steps_ms]
+    run, export = at_hand[distances.index(min(distances))]
     return Capture(
-        export=nearest,
+        export=export,
         step=workload.step,
         is_pattern=workload.form == "command",
         warmup=workload.warmup if workload.skips_warmup else 0,
-        steps=workload.steps or taken,  # as many as it chose where none are declared
+        # As many as it chose where none are declared.
+        steps=workload.steps or BlessedRun.of(run).steps,
     )

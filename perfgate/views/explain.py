@@ -112,7 +112,7 @@ def of_result(
     )
     return Subject(
         side=side,
-        capture=typical_capture(kept.folder, result.workload, made),
+        capture=typical_capture(kept, made),
         ranks=rank_notes(made),
     )
 
@@ -140,10 +140,8 @@ def compared_with(kept: KeptResult, store: Store) -> tuple[Subject, Verdict | No
     label = quoted(path)
     if (since := blessed_since(baseline, result)) is not None:
         label = note("side-blessed-since", path=path, at=f"{since:%Y-%m-%d %H:%M}")
-    captures = (
-        typical_capture(one.folder, one.result.workload, one.result.runs)
-        for one in baseline_results(store, result, baseline)
-    )
+    blessed = baseline_results(store, result, baseline)
+    captures = (typical_capture(one, one.result.runs) for one in blessed)
     subject = Subject(
         side=Side.of_baseline(label, baseline),
         capture=next((one for one in captures if one is not None), None),

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from glob import escape
 from pathlib import Path, PurePosixPath
-from statistics import median
 
 from perfgate.model.baseline import Baseline, Blessing
+from perfgate.model.comparison import Side
 from perfgate.model.errors import BaselineMissing, BaselineUnreadable
 from perfgate.model.history import BlessedVersion, History, MachineHistory, Point
 from perfgate.model.metric import METRICS, Metric
@@ -24,47 +25,45 @@ _Left = tuple[git.FileVersion | None, Baseline | Note | None]
 """What a commit, or the working tree, has of one file."""
 
 
-def read_history(
-    store: Store, workload: str, metric: Metric, *, env: Mapping[str, str] | None = None
-) -> History:
+def read_history(store: Store, workload: str, metric: Metric) -> History:
     """Return the baselines of a workload that led to what is checked out, and to what lies there.
 
     Args:
         store: of the project.
         workload: its id.
         metric: what the changes are of.
-        env: the environment for git; by default that of the process.
 
     Raises:
         BaselineMissing: it never had a baseline on any machine.
         RepositoryUnreadable: git cannot say.
         BaselineUnreadable: the folder of the baselines cannot be listed.
     """
-    root, folder = store.root, os.path.relpath(store.baselines.folder, store.root)
-    pattern = PurePosixPath(escape(folder)) / "*" / f"{escape(file_name(workload))}.json"
+    root, baselines = store.root, store.baselines
+    folder = PurePosixPath(escape(os.path.relpath(baselines.folder, root)))
+    pattern = folder / "*" / f"{escape(file_name(workload))}.json"
     left: defaultdict[str, list[_Left]] = defaultdict(list)
-    for one in git.file_versions(root, pattern.as_posix(), env=env):
-        left[PurePosixPath(one.path).parent.name].append((one, _parsed(store, one)))
-    for slug in {*left, *store.baselines.other_machines(workload)}:
-        left[slug].append((None, _here(store, slug, workload)))
-    shallow = git.is_shallow(root, env=env)
+    for one in git.file_versions(root, pattern.as_posix()):
+        path, content = Path(one.path), one.content
+        found = None if content is None else _tried(partial(baselines.parse, content, path))
+        left[path.parent.name].append((one, found))
+    for slug in {*left, *baselines.other_machines(workload)}:
+        left[slug].append((None, _tried(partial(baselines.load, slug, workload))))
+    shallow = git.is_shallow(root)
+    if not left and shallow:
+        raise BaselineMissing("history-shallow", workload=workload)
     if not left:
-        known = tuple(sorted({one.workload for one in store.baselines.listed()}))
-        if shallow:
-            raise BaselineMissing("history-shallow", workload=workload)
-        code = "baseline-unknown" if known else "baselines-none"
-        raise BaselineMissing(code, subject=workload, known=known)
+        raise baselines.unknown(workload)
     machines = tuple(_machine(slug, of_it, metric) for slug, of_it in sorted(left.items()))
     return History(workload=workload, metric=metric, shallow=shallow, machines=machines)
 
 
-def points(machine: MachineHistory, metric: Metric) -> tuple[Point, ...]:
-    """Return one metric on one machine as a series to draw, oldest first; versions without the
-    metric are left out."""
+def points(machine: MachineHistory) -> tuple[Point, ...]:
+    """Return step_ms on one machine as a series to draw, oldest first; versions without it are left
+    out."""
     found: list[Point] = []
     joined = False
     for version in machine.versions:
-        value = version.values.get(metric)
+        value = version.values.get(Metric.STEP_MS)
         if value is not None and version.at is not None:
             found.append(
                 Point(
@@ -80,20 +79,10 @@ def points(machine: MachineHistory, metric: Metric) -> tuple[Point, ...]:
     return tuple(found)
 
 
-def _parsed(store: Store, left: git.FileVersion) -> Baseline | Note | None:
-    """What a commit left: a baseline, why it cannot be read, or None."""
+def _tried(read: Callable[[], Baseline | None]) -> Baseline | Note | None:
+    """A baseline, why it cannot be read, or None."""
     try:
-        if left.content is None:
-            return None
-        return store.baselines.parse(left.content, Path(left.path))
-    except BaselineUnreadable as error:
-        return noted(error)
-
-
-def _here(store: Store, slug: str, workload: str) -> Baseline | Note | None:
-    """What lies in the working tree."""
-    try:
-        return store.baselines.load(slug, workload)
+        return read()
     except BaselineUnreadable as error:
         return noted(error)
 
@@ -108,17 +97,12 @@ def _machine(slug: str, left: Sequence[_Left], metric: Metric) -> MachineHistory
             version = _blessed(found, last, commit, metric)
             last = found
         else:
-            version = BlessedVersion(
-                state="deleted" if found is None else "unreadable",
-                commit=None if commit is None else commit.commit,
-                at=None if commit is None else commit.at,
-                by="" if commit is None else commit.author,
-                reason="" if commit is None else commit.subject,
-                why=found,
-            )
-        before = versions[-1] if versions else None
-        is_as_before = before is not None and before.state == version.state
-        if not is_as_before or (version.at is not None and version.at != versions[-1].at):
+            version = BlessedVersion(state="unreadable" if found else "deleted", why=found)
+            if commit is not None:
+                said = {"at": commit.at, "by": commit.author, "reason": commit.subject}
+                version = version.model_copy(update={"commit": commit.commit, **said})
+        is_as_before = bool(versions) and versions[-1].state == version.state
+        if not is_as_before or version.at not in (None, versions[-1].at):
             versions.append(version)
     gpu = slug if last is None else last.machine.gpu_name
     return MachineHistory(slug=slug, gpu=gpu, versions=tuple(versions))
@@ -127,10 +111,11 @@ def _machine(slug: str, left: Sequence[_Left], metric: Metric) -> MachineHistory
 def _blessed(
     found: Baseline, last: Baseline | None, commit: git.FileVersion | None, metric: Metric
 ) -> BlessedVersion:
-    blessing, values = _latest(found), _medians(found)
-    before = {} if last is None else _medians(last)
-    was, now = before.get(metric), values.get(metric)
-    step_ms, anchor = values.get(Metric.STEP_MS), found.anchor
+    added = [one.added for one in found.occasions if one.added is not None]
+    blessing: Blessing = max([found.blessing, *added], key=lambda one: one.at)
+    values = Side.of_baseline("", found).medians()
+    before = {} if last is None else Side.of_baseline("", last).medians()
+    anchor = {} if found.anchor is None else {Metric.STEP_MS: found.anchor.step_ms}
     return BlessedVersion(
         state="blessed",
         commit=None if commit is None else commit.commit,
@@ -139,24 +124,19 @@ def _blessed(
         reason=blessing.reason,
         runs=len(found.runs),
         values=values,
-        change=None
-        if was is None or now is None
-        else METRICS[metric].change(was, now, step_ms=before.get(Metric.STEP_MS)),
-        since_anchor=None
-        if anchor is None or step_ms is None
-        else METRICS[Metric.STEP_MS].change(anchor.step_ms, step_ms, step_ms=anchor.step_ms),
+        change=_change(metric, before, values),
+        since_anchor=_change(Metric.STEP_MS, anchor, values),
         unlike=() if last is None else tuple(_unlike(last, found)),
     )
 
 
-def _latest(baseline: Baseline) -> Blessing:
-    """Who blessed it, or added to it last."""
-    added = [one.added for one in baseline.occasions if one.added is not None]
-    return max([baseline.blessing, *added], key=lambda one: one.at)
-
-
-def _medians(baseline: Baseline) -> dict[Metric, float]:
-    return {metric: median(values) for metric in METRICS if (values := baseline.values(metric))}
+def _change(
+    metric: Metric, before: Mapping[Metric, float], now: Mapping[Metric, float]
+) -> float | None:
+    if metric not in before or metric not in now:
+        return None
+    step_ms = before.get(Metric.STEP_MS)
+    return METRICS[metric].change(before[metric], now[metric], step_ms=step_ms)
 
 
 def _unlike(then: Baseline, now: Baseline) -> Iterator[Note]:

@@ -51,23 +51,21 @@ def document_of(kept: Sequence[KeptResult], settings: Settings, store: Store) ->
     """Kept results as the document of one gate, such as it would be if they had been measured
     together."""
     workloads = tuple(_document_workload(one, settings, store) for one in kept)
-    began = min(one.result.measured_at for one in kept)
+    results = sorted((one.result for one in kept), key=lambda one: one.measured_at)
     runs = [
-        run
-        for r in (one.result for one in kept)
-        for run in (*r.runs, *r.reference_runs, *r.interleaved_runs)
+        run for one in results for run in (*one.runs, *one.reference_runs, *one.interleaved_runs)
     ]
-    ended = max((began, *(run.started_at + timedelta(seconds=run.wall_s) for run in runs)))
+    oldest, newest = results[0], results[-1]
+    ends = [run.started_at + timedelta(seconds=run.wall_s) for run in runs]
     opens = all(shown.opens_gate for shown in workloads)
-    newest = max(kept, key=lambda one: one.result.measured_at)
     return GateDocument(
         perfgate=__version__,
-        started_at=began,
-        ended_at=ended,
+        started_at=oldest.measured_at,
+        ended_at=max([oldest.measured_at, *ends]),
         opens_gate=opens,
         exit_status=int(not opens),
-        machine=newest.result.machine,
-        commit=newest.result.commit if len({one.result.commit for one in kept}) == 1 else None,
+        machine=newest.machine,
+        commit=newest.commit if len({one.commit for one in results}) == 1 else None,
         settings=settings,
         workloads=workloads,
     )
@@ -93,65 +91,56 @@ def _document_workload(kept: KeptResult, settings: Settings, store: Store) -> Do
 
 def _enriched(shown: PageWorkload, document: GateDocument, store: Store) -> PageWorkload:
     name, machine = shown.verdict.workload, document.machine
-    update: dict[str, object] = {"commands": _commands(name, None)}
     kept: KeptResult | None = None
+    baseline: Baseline | None = None
     if shown.files is not None:
         with suppress(PerfgateError):
             folder = store.root / shown.files
             kept = KeptResult(folder=folder, result=store.results.load(folder))
             machine = kept.result.machine
-    baseline: Baseline | None = None
+    update: dict[str, object] = {"commands": _commands(name, kept)}
     if machine is not None:
         with suppress(PerfgateError):
             baseline = store.baselines.load(machine.slug, name)
-    if baseline is not None and machine is not None:
+    if machine is not None and baseline is not None:
         update["history"] = _history(name, machine.slug, store)
-    if (
-        baseline is not None
-        and kept is not None
-        and blessed_since(baseline, kept.result) is not None
-    ):
-        baseline = None  # the verdict is of another
-    if baseline is not None and machine is not None:
-        update["baseline"] = Side.of_baseline("baseline", baseline)
-        update["environment"] = _differences(baseline.machine, machine)
-    if kept is not None:
-        result = kept.result
-        judged = result.interleaved_runs or result.runs
-        own = [] if baseline is None else baseline_results(store, result, baseline)
-        blessed = [(one, one.result.runs) for one in own]
-        before = [(kept, result.reference_runs)] if result.reference_runs else blessed
-        update |= {
-            "candidate": side_of_result("candidate", result.model_copy(update={"runs": judged})),
-            "other": side_of_runs("the other commit", result.reference_runs)
-            if result.reference_runs
-            else None,
-            "candidate_step": _step([(kept, judged)], store),
-            "baseline_step": _step(before, store),
-            "commands": _commands(name, result.workload.nodeid),
-        }
+        if kept is not None and blessed_since(baseline, kept.result) is not None:
+            baseline = None  # the verdict is of another
+        else:
+            update["baseline"] = Side.of_baseline("baseline", baseline)
+            update["environment"] = _differences(baseline.machine, machine)
+    if kept is None:
+        return shown.model_copy(update=update)
+    result = kept.result
+    judged, others = result.interleaved_runs or result.runs, result.reference_runs
+    blessed = [] if baseline is None else baseline_results(store, result, baseline)
+    before = [(kept, others)] if others else [(one, one.result.runs) for one in blessed]
+    update |= {
+        "candidate": side_of_result("candidate", result.model_copy(update={"runs": judged})),
+        "other": side_of_runs("the other commit", others) if others else None,
+        "candidate_step": _step([(kept, judged)], store),
+        "baseline_step": _step(before, store),
+    }
     return shown.model_copy(update=update)
 
 
 def _step(candidates: Sequence[tuple[KeptResult, Sequence[Run]]], store: Store) -> StepView | None:
     """A typical step of the first whose capture is still kept and can be read."""
     for kept, runs in candidates:
-        capture = typical_capture(kept.folder, kept.result.workload, runs)
-        if capture is None or capture.step is None or capture.export.stat().st_size > LARGEST_DRAWN:
-            continue
-        with suppress(PerfgateError):
-            return _drawn(capture, runs, store)
+        capture = typical_capture(kept, runs)
+        if capture is not None and capture.export.stat().st_size <= LARGEST_DRAWN:
+            with suppress(PerfgateError):
+                return _drawn(capture, runs, store)
     return None
 
 
-def _drawn(capture: Capture, runs: Sequence[Run], store: Store) -> StepView:
-    assert capture.step is not None
-    timeline = read(capture.export)
-    shown = [
-        one for run in runs if run.folder == capture.export.parent.name and (one := leading(run))
-    ]
+def _drawn(capture: Capture, runs: Sequence[Run], store: Store) -> StepView | None:
+    if capture.step is None:
+        return None
+    folder = capture.export.parent.name
+    shown = [one for run in runs if run.folder == folder and (one := leading(run))]
     place = typical_step(
-        timeline,
+        read(capture.export),
         step=capture.step,
         is_pattern=capture.is_pattern,
         warmup=capture.warmup,
@@ -162,7 +151,7 @@ def _drawn(capture: Capture, runs: Sequence[Run], store: Store) -> StepView:
         place,
         label=note(
             "step-of-run",
-            run=capture.export.parent.name,
+            run=folder,
             step=place.index + 1,
             steps=len(place.process.steps),
         ),
@@ -182,12 +171,13 @@ def _differences(before: Machine, now: Machine) -> tuple[SideDifference, ...]:
 def _history(workload: str, slug: str, store: Store) -> tuple[Point, ...]:
     with suppress(PerfgateError):
         found = read_history(store, workload, Metric.STEP_MS)
-        return next((points(one, Metric.STEP_MS) for one in found.machines if one.slug == slug), ())
+        return next((points(one) for one in found.machines if one.slug == slug), ())
     return ()
 
 
-def _commands(workload: str, nodeid: str | None) -> tuple[str, ...]:
+def _commands(workload: str, kept: KeptResult | None) -> tuple[str, ...]:
     quoted = shlex.quote(workload)
+    nodeid = None if kept is None else kept.result.workload.nodeid
     chosen = f"-k {quoted}" if nodeid is None else shlex.quote(nodeid)
     return (
         f"pytest --perfgate {chosen}",

@@ -30,7 +30,7 @@ from perfgate.model.workload import Workload
 from perfgate.profilers.nsys.export.ranges import kernel_symbols
 from perfgate.profilers.nsys.tool import Tool
 from perfgate.views.explain import Subject
-from perfgate.views.ncu.launch import NOT_SEEN, Probing
+from perfgate.views.ncu.launch import Probing
 
 MOST_KERNELS: Final = 3
 """How many are looked at unless somebody asks for more: each is a run of its own on either side."""
@@ -73,34 +73,24 @@ def probe(
         PerfgateError: the workload does not run there.
     """
     chosen = moved_kernels(of.a.side, of.b.side, most=most)
-    symbols = _symbols(of)
-    folder = _emptied(context.root / ".perfgate" / "ncu")
-    commit, no_before = commit_before(of)
     made = Probing(
         tool=tool,
         workload=workload,
-        symbols=symbols,
-        folder=folder,
+        symbols=_symbols(of),
+        folder=_emptied(context.root / ".perfgate" / "ncu"),
         on_run=on_run,
-        planned=len(chosen),
+        chosen=chosen,
     )
-    now = [made.launch(context, number, moved, side="now") for number, moved in enumerate(chosen)]
-    before: Sequence[LaunchFigures | Note] = [no_before or NOT_SEEN] * len(chosen)
-    if commit is not None and chosen:
-        before = made.before(context, commit, chosen)
+    now = made.launches(context, side="now")
+    commit = commit_before(of)
+    before = made.before(context, commit) if chosen else []
     probes = tuple(
-        KernelProbe(
-            moved=moved,
-            before=was if isinstance(was, LaunchFigures) else None,
-            now=found if isinstance(found, LaunchFigures) else None,
-            no_before=was if isinstance(was, Note) else None,
-            no_now=found if isinstance(found, Note) else None,
-        )
+        KernelProbe(moved=moved, before=was, now=found)
         for moved, was, found in zip(chosen, before, now, strict=True)
     )
     return KernelProbes(
         tool=f"ncu {tool.version}",
-        before=commit[:SHOWN_SHA] if commit is not None else "nothing",
+        before="nothing" if isinstance(commit, Note) else commit[:SHOWN_SHA],
         now="the project as it is",
         probes=probes,
         notes=tuple(_notes(context, workload, of, probes)),
@@ -118,18 +108,17 @@ def _symbols(of: Candidates) -> dict[str, str]:
     return found
 
 
-def commit_before(of: Candidates) -> tuple[str | None, Note | None]:
+def commit_before(of: Candidates) -> str | Note:
     """The commit that b was compared with, or why there is none to run."""
     result = of.result
     if result.reference_runs:
         ab_run = result.verdict.ab_run
-        return (None, note("commit-unsaid")) if ab_run is None else (ab_run.commit, None)
+        return note("commit-unsaid") if ab_run is None else ab_run.commit
     if of.baseline is None:
-        return None, note("commit-no-baseline")
+        return note("commit-no-baseline")
     commits = [one.commit for one in of.baseline.occasions if one.commit is not None]
-    if known := [commit.sha for commit in commits if not commit.dirty]:
-        return known[-1], None
-    return None, note("commit-dirty" if commits else "commit-unknown")
+    known = [commit.sha for commit in commits if not commit.dirty]
+    return known[-1] if known else note("commit-dirty" if commits else "commit-unknown")
 
 
 def _notes(
@@ -142,14 +131,11 @@ def _notes(
         (note("probed-other-parameters"), workload.digest() != of.result.workload.digest()),
         (note("probed-elsewhere", there=there, here=here), here != there),
     ]
-    shapes = [
-        note("probed-other-shape", kernel=brief(one.moved.name))
-        for one in probes
-        if one.before
-        and one.now
-        and (one.before.grid, one.before.block) != (one.now.grid, one.now.block)
-    ]
-    return [*(one for one, holds in found if holds), *shapes]
+    for one in probes:
+        sides = [side for side in (one.before, one.now) if isinstance(side, LaunchFigures)]
+        shapes = {(side.grid, side.block) for side in sides}
+        found.append((note("probed-other-shape", kernel=brief(one.moved.name)), len(shapes) > 1))
+    return [one for one, holds in found if holds]
 
 
 def _emptied(folder: Path) -> Path:

@@ -85,7 +85,7 @@ TEXT: Final[Rows] = {
     "hold-invalid": "'{value}' is no budget: expected auto, or a fraction such as 0.08 or 8%",
     "out-odd": (
         "{out:quote}: nothing is written there",
-        "OUT, the file that is made, comes first, and its name ends in {ending}",
+        "OUT, the file that is made, comes first, ends in {ending}, and is no baseline",
         "Name it: {command:raw} OUT{ending}",
     ),
     "options-contradict": ("{option} and {other} do not go together", "", "Leave one out."),

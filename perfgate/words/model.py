@@ -69,7 +69,7 @@ TEXT: Final[Rows] = {
     ),
     # Files
     "table-misspelt": (
-        "pyproject.toml [tool.{table}]: no tool of this name is known to perfgate",
+        "pyproject.toml [{table}]: no table of this name is known to perfgate",
         "Perhaps you meant [tool.perfgate]",
         "Write [tool.perfgate], or give a table of another tool next to an empty [tool.perfgate].",
     ),

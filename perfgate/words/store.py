@@ -85,7 +85,6 @@ TEXT: Final[Rows] = {
         _RESTORE,
     ),
     "result-not-there": ("{path:raw}: there is no such file", "", _MEASURE),
-    "result-vanished": ("{path:raw}: the file was listed and is gone", "", _MEASURE),
     "result-not-readable": ("{path:raw}: it cannot be read ({strerror})", "", _MEASURE),
     "result-broken": ("{path:raw}: the kept result is broken: {why:raw}", "", _MEASURE),
     "result-does-not-fit": (

@@ -16,7 +16,7 @@ from support import records
 from support.project import LOOP, Project, loops
 from syrupy.assertion import SnapshotAssertion
 
-from perfgate.cli import repeating
+from perfgate.cli import promoting
 from perfgate.model.baseline import Baseline, Result, code_digest, code_files
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
@@ -45,7 +45,7 @@ def commands(calibrated: Project) -> Process:
         with redirect_stdout(io.StringIO()):
             return calibrated.pytest(*command[3:]).status
 
-    calibrated.patch.setattr(repeating, "run_to_end", run_to_end)
+    calibrated.patch.setattr(promoting, "run_to_end", run_to_end)
     return asked
 
 
@@ -196,7 +196,7 @@ def test_changed_code_is_refused_before_anything_is_measured(
 def test_a_pytest_that_measures_nothing_is_reported_by_its_exit_status(
     calibrated: Project, snapshot: SnapshotAssertion
 ) -> None:
-    calibrated.patch.setattr(repeating, "run_to_end", lambda *_arguments, **_options: 4)
+    calibrated.patch.setattr(promoting, "run_to_end", lambda *_arguments, **_options: 4)
     assert refused(calibrated) == snapshot
 
 
@@ -204,7 +204,7 @@ def test_a_gate_that_leaves_no_result_calibrates_nothing(
     calibrated: Project, snapshot: SnapshotAssertion
 ) -> None:
     kept(calibrated, 1, *STEPS)
-    calibrated.patch.setattr(repeating, "run_to_end", lambda *_arguments, **_options: 1)
+    calibrated.patch.setattr(promoting, "run_to_end", lambda *_arguments, **_options: 1)
     assert refused(calibrated) == snapshot
 
 

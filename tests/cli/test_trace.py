@@ -53,6 +53,7 @@ def test_of_kept_results_without_captures_it_is_empty_and_of_none_it_is_refused(
         (("trace", "mine.nsys-rep", "loop"), 2),
         (("page", "mine.sqlite"), 2),
         (("trace", "loop"), 2),
+        (("trace", "baselines/loop.json"), 2),
         (("trace", "out.json", "mine.sqlite", "mine.sqlite"), 2),
         (("trace", "out.json", "gone.sqlite"), 14),
     ],

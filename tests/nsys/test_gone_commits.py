@@ -8,8 +8,6 @@ from collections.abc import Sequence
 import pytest
 from support.project import LOOP, Project
 
-from perfgate.model.baseline import Result
-
 pytestmark = [pytest.mark.nsys, pytest.mark.behaviour]
 
 
@@ -50,7 +48,6 @@ def test_after_a_squash_merge_a_gate_makes_its_pairs(
     with pytest.raises(subprocess.CalledProcessError):
         project.git("cat-file", "-e", measured)
     project.run("--perfgate", "--perfgate-max-runs=8")
-    result = project.store.results.listed("loop", "no-gpu")[0].found
-    assert isinstance(result, Result)
+    result = project.store.results.kept("loop", "no-gpu")[0][0].result
     assert result.verdict.ab_run is not None
     assert (result.verdict.ab_run.commit, bool(result.reference_runs)) == (squashed, True)

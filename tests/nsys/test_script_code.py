@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 from support.project import Project, Seen
 
-from perfgate.model.baseline import Baseline, Result
+from perfgate.model.baseline import Baseline
 from perfgate.model.outcome import Outcome
 
 pytestmark = [pytest.mark.nsys, pytest.mark.behaviour]
@@ -111,8 +111,7 @@ def bless(project: Project, name: str) -> Baseline:
 def gated(project: Project, name: str, *, runs: int = 1) -> Mapping[str, str]:
     """Gate the workload, and return what it says that it ran."""
     project.run("--perfgate", "-k", name, f"--perfgate-runs={runs}", f"--perfgate-max-runs={runs}")
-    result = project.store.results.listed(name, "no-gpu")[0].found
-    assert isinstance(result, Result)
+    result = project.store.results.kept(name, "no-gpu")[0][0].result
     assert result.runs
     return result.code
 
@@ -124,10 +123,9 @@ def add(project: Project, name: str) -> tuple[Seen, int]:
     The times of a busy CPU do not matter here: the result is taken as one that passed.
     """
     gated(project, name)
-    listed = project.store.results.listed(name, "no-gpu")[0]
-    assert isinstance(listed.found, Result)
-    passed = listed.found.verdict.model_copy(update={"outcome": Outcome.PASSED})
-    project.store.results.save(listed.found.model_copy(update={"verdict": passed}), listed.folder)
+    kept = project.store.results.kept(name, "no-gpu")[0][0]
+    passed = kept.result.verdict.model_copy(update={"outcome": Outcome.PASSED})
+    project.store.results.save(kept.result.model_copy(update={"verdict": passed}), kept.folder)
     seen = project.perfgate("bless", name, "--occasion", "--reason", "another day")
     now = project.store.baselines.load("no-gpu", name)
     assert now is not None
@@ -136,7 +134,7 @@ def add(project: Project, name: str) -> tuple[Seen, int]:
 
 def refuses_to_calibrate(project: Project, name: str) -> bool:
     """Whether it refuses, before it measures."""
-    project.patch.setattr("perfgate.cli.repeating.run_to_end", pytest.fail)
+    project.patch.setattr("perfgate.cli.promoting.run_to_end", pytest.fail)
     return project.perfgate("calibrate", name).status == 31
 
 

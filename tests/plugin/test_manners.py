@@ -296,13 +296,6 @@ def test_a_file_without_a_place_of_its_own_is_refused_before_anything_is_measure
     assert (seen.status, made, seen.codes) == (4, [], {code})
 
 
-def test_a_result_is_kept_and_git_is_asked_to_leave_it_alone(blessed: Project) -> None:
-    blessed.gate()
-    kept = blessed.kept()
-    assert len(kept.runs) == 5
-    assert (blessed.root / ".perfgate" / ".gitignore").read_text("utf-8") == "*\n"
-
-
 # Side by side
 
 

@@ -10,17 +10,17 @@ import click
 from perfgate.cli import Commands
 
 COMMANDS: Final[Mapping[str, str]] = {
-    "admit": "commands:admit",
-    "approval": "commands:approval",
-    "bless": "commands:github_bless",
-    "clean": "commands:clean",
-    "comment": "commands:comment",
-    "declared": "commands:declared",
-    "gate": "commands:gate",
-    "occasions": "commands:occasions",
+    "admit": "perfgate.cli.github.commands:admit",
+    "approval": "perfgate.cli.github.commands:approval",
+    "bless": "perfgate.cli.github.commands:github_bless",
+    "clean": "perfgate.cli.github.commands:clean",
+    "comment": "perfgate.cli.github.commands:comment",
+    "declared": "perfgate.cli.github.commands:declared",
+    "gate": "perfgate.cli.github.commands:gate",
+    "occasions": "perfgate.cli.github.commands:occasions",
 }
 
 
-@click.group(cls=Commands, package=__name__, places=COMMANDS)
+@click.group(cls=Commands, places=COMMANDS)
 def github() -> None:
     """Commands for GitHub Actions: the composite action and its workflows call them."""

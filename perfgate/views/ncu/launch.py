@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 import re
 import shutil
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -41,7 +40,6 @@ FEWEST_STEPS: Final = 2
 TAIL_LINES: Final = 20
 READ_TIMEOUT_S: Final = 120.0
 NOT_SEEN: Final = note("kernel-not-seen")
-NO_SYMBOL: Final = note("kernel-symbol-unknown")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,58 +52,51 @@ class Probing:
     """Mangled names, by what a baseline keeps of a name."""
     folder: Path
     on_run: Callable[[str], None]
-    planned: int
+    chosen: Sequence[MovedKernel]
 
-    def before(
-        self, context: RunContext, commit: str, chosen: Sequence[MovedKernel]
-    ) -> list[LaunchFigures | Note]:
+    def before(self, context: RunContext, commit: str | Note) -> list[LaunchFigures | Note]:
         """Look at the launches of another commit; what fails there is a reason, not an end."""
-        whys = [self._why_not(moved, moved.per_step_before) for moved in chosen]
-        known: list[LaunchFigures | Note] = [why for why in whys if why is not None]
-        if len(known) == len(whys):
-            return known
+        if isinstance(commit, Note):
+            return [commit] * len(self.chosen)
         try:
             baselines = context.settings.baselines
             commit = git.obtain(context.root, commit, baselines=baselines, env=context.env)
             with at_commit(
                 context, commit, on_line=lambda line: self.on_run(f"ab_setup: {line}")
             ) as there:
-                return [
-                    self._launch_there(there, number, moved) for number, moved in enumerate(chosen)
-                ]
+                return self.launches(there, side="before")
         except PerfgateError as failed:
-            return [noted(failed)] * len(chosen)
+            return [noted(failed)] * len(self.chosen)
 
-    def _launch_there(
-        self, there: RunContext, number: int, moved: MovedKernel
-    ) -> LaunchFigures | Note:
-        try:
-            return self.launch(there, number, moved, side="before")
-        except PerfgateError as failed:
-            return noted(failed)
-
-    def launch(
-        self, context: RunContext, number: int, moved: MovedKernel, *, side: str
-    ) -> LaunchFigures | Note:
-        """One launch's figures, or why there are none, in a phrase.
+    def launches(self, context: RunContext, *, side: str) -> list[LaunchFigures | Note]:
+        """The figures of one launch of each kernel, or why there are none.
 
         Raises:
             NcuFailed: ncu has none.
             PerfgateError: the workload does not run.
         """
-        per_step = moved.per_step_before if side == "before" else moved.per_step_now
-        if (why_not := self._why_not(moved, per_step)) is not None:
-            return why_not
-        self.on_run(f"kernel {number + 1} of {self.planned}, {side}: {brief(moved.name)}")
-        symbol = self.symbols[identity(moved.name)]
+        found: list[LaunchFigures | Note] = []
+        for number, moved in enumerate(self.chosen, start=1):
+            per_step = moved.per_step_before if side == "before" else moved.per_step_now
+            if per_step <= 0:
+                found.append(note("kernel-not-launched"))
+            elif (symbol := self.symbols.get(identity(moved.name))) is None:
+                found.append(note("kernel-symbol-unknown"))
+            else:
+                kernel = brief(moved.name)
+                self.on_run(f"kernel {number} of {len(self.chosen)}, {side}: {kernel}")
+                home = self.folder / f"{number}-{side}"
+                found.append(self._launch(context, home, kernel, symbol, per_step))
+        return found
+
+    def _launch(
+        self, context: RunContext, home: Path, kernel: str, symbol: str, per_step: float
+    ) -> LaunchFigures | Note:
         workload = of_few_steps(self.workload, per_step)
-        home = self.folder / f"{number + 1}-{side}"
-        report, log = home / "launch.ncu-rep", home / "ncu.log"
-        tail: deque[str] = deque(maxlen=TAIL_LINES)
+        report, log, printed = home / "launch.ncu-rep", home / "ncu.log", home / LOG
         try:
             with ordered(context, workload, home, run_id=uuid4().hex) as run:
-                spec, printed_to = run.spec, home / LOG
-                env = without_profiler(spec.env)
+                spec, env = run.spec, without_profiler(run.spec.env)
                 launch = OneLaunch(
                     kernel=_asked_for(symbol),
                     skip=round(per_step * workload.warmup) if workload.skips_warmup else 0,
@@ -116,42 +107,33 @@ class Probing:
                     profile_command(self.tool, launch, argv, report=report, log=log),
                     cwd=spec.cwd,
                     env=env,
-                    log=printed_to,
+                    log=printed,
                     timeout_s=spec.timeout_s,
-                    listening=Listening(
-                        on_line=lambda line: tail.append(line) if line.strip() else None,
-                        clean=spec.cleaner.clean,
-                    ),
+                    listening=Listening(clean=spec.cleaner.clean),
                 )
-                for printed in (log, printed_to):
+                for file in (log, printed):
                     with suppress(OSError):
-                        clean_log(printed, spec.cleaner)
+                        clean_log(file, spec.cleaner)
                 # What ncu says from within the workload's process goes where that prints.
-                said = f"{_text(log)}\n{_text(printed_to)}"
-                if not finished.timed_out and (
-                    failed := trouble(said, subject=brief(moved.name), where=str(log))
-                ):
+                said = f"{_text(log)}\n{_text(printed)}"
+                failed = trouble(said, subject=kernel, where=str(log))
+                if failed is not None and not finished.timed_out:
                     raise failed
+                lines = [line for line in _text(printed).splitlines() if line.strip()]
                 run.refuse(
                     exit_status=_status(run, finished.returncode, said),
                     timed_out=finished.timed_out,
-                    tail=spec.cleaner.clean("\n".join(tail)).splitlines(),
+                    tail=lines[-TAIL_LINES:],
                 )
-            return self._read(report, moved) if report.is_file() else NOT_SEEN
+            return self._read(report, kernel) if report.is_file() else NOT_SEEN
         except OSError as refused:
-            raise NcuFailed(
-                "ncu-not-run", kernel=brief(moved.name), reason=refused.strerror or str(refused)
-            ) from refused
+            reason = refused.strerror or str(refused)
+            raise NcuFailed("ncu-not-run", kernel=kernel, reason=reason) from refused
         finally:
             # It may hold what a capture holds.
             report.unlink(missing_ok=True)
 
-    def _why_not(self, moved: MovedKernel, per_step: float) -> Note | None:
-        if per_step <= 0:
-            return note("kernel-not-launched")
-        return None if identity(moved.name) in self.symbols else NO_SYMBOL
-
-    def _read(self, report: Path, moved: MovedKernel) -> LaunchFigures | Note:
+    def _read(self, report: Path, kernel: str) -> LaunchFigures | Note:
         printed = report.with_name("launch.csv")
         finished = run_process(
             read_command(self.tool, report),
@@ -161,15 +143,11 @@ class Probing:
             timeout_s=READ_TIMEOUT_S,
         )
         said = _text(printed)
-        if (failed := trouble(said, subject=brief(moved.name), where=str(printed))) is not None:
+        if (failed := trouble(said, subject=kernel, where=str(printed))) is not None:
             raise failed
         if finished.returncode != 0:
-            raise NcuFailed(
-                "ncu-report-unread",
-                kernel=brief(moved.name),
-                status="none" if finished.timed_out else str(finished.returncode),
-                log=str(printed),
-            )
+            status = "none" if finished.timed_out else str(finished.returncode)
+            raise NcuFailed("ncu-report-unread", kernel=kernel, status=status, log=str(printed))
         launches = read_launches(said, source=str(printed))
         # Of several processes or GPUs that of the first: what is shown is one launch.
         return min(launches, key=lambda launch: launch.device, default=NOT_SEEN)

@@ -13,81 +13,45 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Final
 
 from perfgate.model.comparison import LaunchFigures
 from perfgate.model.errors import LayoutUnknown
 
 PERCENT: Final = {"%": 1.0}
-NUMBER: Final = {"": 1.0}
+NUMBER: Final = {"": 1.0, "register/thread": 1.0}
 TIMES: Final = {"ns": 1e-3, "nsecond": 1e-3}
 """In us; base units, the long names those of ncu before 2024.2, here and in the next."""
 CLOCKS: Final = {"hz": 1e-6, "cycle/second": 1e-6, "cycle/nsecond": 1e3}
 """In MHz."""
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Quantity:
-    """One figure, and the metrics that hold it: the first one that a report has."""
-
-    field: str
-    metrics: tuple[str, ...]
-    units: Mapping[str, float]
-    """Factors by unit."""
-    is_required: bool = False
-
-
-QUANTITIES: Final[Sequence[Quantity]] = (
-    Quantity(
-        field="duration_us", metrics=("gpu__time_duration.sum",), units=TIMES, is_required=True
+QUANTITIES: Final[Mapping[str, tuple[Mapping[str, float], *tuple[str, ...]]]] = {
+    "duration_us": (TIMES, "gpu__time_duration.sum"),
+    "compute_percent": (PERCENT, "sm__throughput.avg.pct_of_peak_sustained_elapsed"),
+    "memory_percent": (
+        PERCENT,
+        "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
     ),
-    Quantity(
-        field="compute_percent",
-        metrics=("sm__throughput.avg.pct_of_peak_sustained_elapsed",),
-        units=PERCENT,
+    "dram_percent": (
+        PERCENT,
+        "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
+        "dram__throughput.avg.pct_of_peak_sustained_elapsed",
     ),
-    Quantity(
-        field="memory_percent",
-        metrics=("gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",),
-        units=PERCENT,
+    "occupancy_percent": (PERCENT, "sm__warps_active.avg.pct_of_peak_sustained_active"),
+    "occupancy_limit_percent": (PERCENT, "sm__maximum_warps_per_active_cycle_pct"),
+    "registers": (NUMBER, "launch__registers_per_thread"),
+    "waves": (NUMBER, "launch__waves_per_multiprocessor"),
+    "sm_clock_mhz": (
+        CLOCKS,
+        "gpc__cycles_elapsed.avg.per_second",
+        "smsp__cycles_elapsed.avg.per_second",
+        "sm__cycles_elapsed.avg.per_second",
     ),
-    Quantity(
-        field="dram_percent",
-        metrics=(
-            "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
-            "dram__throughput.avg.pct_of_peak_sustained_elapsed",
-        ),
-        units=PERCENT,
-    ),
-    Quantity(
-        field="occupancy_percent",
-        metrics=("sm__warps_active.avg.pct_of_peak_sustained_active",),
-        units=PERCENT,
-    ),
-    Quantity(
-        field="occupancy_limit_percent",
-        metrics=("sm__maximum_warps_per_active_cycle_pct",),
-        units=PERCENT,
-    ),
-    Quantity(
-        field="registers",
-        metrics=("launch__registers_per_thread",),
-        units={"register/thread": 1.0, **NUMBER},
-    ),
-    Quantity(field="waves", metrics=("launch__waves_per_multiprocessor",), units=NUMBER),
-    Quantity(
-        field="sm_clock_mhz",
-        metrics=(
-            "gpc__cycles_elapsed.avg.per_second",
-            "smsp__cycles_elapsed.avg.per_second",
-            "sm__cycles_elapsed.avg.per_second",
-        ),
-        units=CLOCKS,
-    ),
-)
-METRIC_NAMES: Final = tuple(name for quantity in QUANTITIES for name in quantity.metrics)
+}
+"""By the figure: the factors of its units, and the metrics that hold it, of which the first that a
+report has counts. The duration is the one that must be there."""
+METRIC_NAMES: Final = tuple(name for _, *metrics in QUANTITIES.values() for name in metrics)
 
 KERNEL, DEVICE, GRID, BLOCK = "Kernel Name", "Device", "Grid Size", "Block Size"
 COLUMNS: Final = ("ID", KERNEL, DEVICE, GRID, BLOCK)
@@ -123,43 +87,32 @@ def read_launches(text: str, *, source: str) -> tuple[LaunchFigures, ...]:
 
 
 def _launch(row: Mapping[str, str], units: Mapping[str, str], source: str) -> LaunchFigures:
-    figures: dict[str, float | None] = {}
-    for quantity in QUANTITIES:
-        figures[quantity.field] = found = _figure(quantity, row, units, source)
-        if quantity.is_required and found is None:
-            raise LayoutUnknown("ncu-metric-missing", path=source, metrics=quantity.metrics)
+    figures = {field: _figure(field, row, units, source) for field in QUANTITIES}
+    if figures["duration_us"] is None:
+        metrics = QUANTITIES["duration_us"][1:]
+        raise LayoutUnknown("ncu-metric-missing", path=source, metrics=metrics)
     if not row[DEVICE].isdecimal():
         raise LayoutUnknown("ncu-no-number", path=source, column=DEVICE, value=row[DEVICE])
-    return LaunchFigures.model_validate(
-        {
-            "kernel": row[KERNEL],
-            "device": int(row[DEVICE]),
-            "grid": row[GRID],
-            "block": row[BLOCK],
-            **figures,
-        }
-    )
+    names = {"kernel": KERNEL, "device": DEVICE, "grid": GRID, "block": BLOCK}
+    texts = {field: row[column] for field, column in names.items()}
+    return LaunchFigures.model_validate({**texts, **figures})
 
 
 def _figure(
-    quantity: Quantity, row: Mapping[str, str], units: Mapping[str, str], source: str
+    field: str, row: Mapping[str, str], units: Mapping[str, str], source: str
 ) -> float | None:
-    for metric in quantity.metrics:
+    factors, *metrics = QUANTITIES[field]
+    for metric in metrics:
         value = row.get(metric, "").strip()
         if value.lower() in _ABSENT:
             continue
-        factor = quantity.units.get(units[metric])
+        found = {"path": source, "column": metric}
+        factor = factors.get(units[metric])
         if factor is None:
-            raise LayoutUnknown(
-                "ncu-unit-unknown",
-                path=source,
-                column=metric,
-                value=units[metric],
-                known=tuple(quantity.units),
-            )
-        if not _NUMBER.fullmatch(value) or not math.isfinite(
-            number := float(value.replace(",", ""))
-        ):
-            raise LayoutUnknown("ncu-no-number", path=source, column=metric, value=value)
+            known = tuple(factors)
+            raise LayoutUnknown("ncu-unit-unknown", **found, value=units[metric], known=known)
+        number = float(value.replace(",", "")) if _NUMBER.fullmatch(value) else math.inf
+        if not math.isfinite(number):
+            raise LayoutUnknown("ncu-no-number", **found, value=value)
         return number * factor
     return None

@@ -42,13 +42,13 @@ def test_a_file_that_says_nothing_of_perfgate_leaves_the_defaults(
     assert load(tmp_path) == Settings()
 
 
-@pytest.mark.parametrize("name", ["perfgat", "perf-gate", "perfgates", "prefgate"])
+@pytest.mark.parametrize(
+    "name", ["tool.perfgat", "tool.perf-gate", "tool.perfgates", "tool.prefgate", "perfgate"]
+)
 def test_a_table_that_is_nearly_ours_is_not_passed_over(tmp_path: Path, name: str) -> None:
-    (tmp_path / "pyproject.toml").write_text(
-        f'[tool.{name}]\ninconclusive = "fail"\n', encoding="utf-8"
-    )
+    (tmp_path / "pyproject.toml").write_text(f'[{name}]\ninconclusive = "fail"\n', encoding="utf-8")
     assert refusal(tmp_path).code == "table-misspelt"
-    (tmp_path / "pyproject.toml").write_text(f"[tool.{name}]\n[tool.perfgate]\n", encoding="utf-8")
+    (tmp_path / "pyproject.toml").write_text(f"[{name}]\n[tool.perfgate]\n", encoding="utf-8")
     assert load(tmp_path) == Settings()
 
 

@@ -64,7 +64,7 @@ def test_kernels_are_shown_before_and_now_or_why_not(snapshot: SnapshotAssertion
     gone = note("quoted", text="gone")
     text = shown(
         KernelProbe(moved=MOVED, before=A, now=B),
-        KernelProbe(moved=MOVED, now=B, no_before=note("kernel-not-launched")),
-        KernelProbe(moved=hostile, no_before=gone, no_now=note("kernel-not-seen")),
+        KernelProbe(moved=MOVED, before=note("kernel-not-launched"), now=B),
+        KernelProbe(moved=hostile, before=gone, now=note("kernel-not-seen")),
     )
     assert text == snapshot

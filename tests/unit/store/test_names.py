@@ -67,8 +67,3 @@ def test_long_name_ends_in_a_hash() -> None:
 
 def test_long_name_is_not_cut_within_an_escape() -> None:
     assert "%" not in file_name("x" * 182 + "é" * 50)[182:]
-
-
-def test_empty_name_has_no_file() -> None:
-    with pytest.raises(ValueError, match=r"^A workload without an id has no file name\.$"):
-        file_name("")

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 from support import records
-from support.stored import SLUG, failing
+from support.stored import SLUG
 from syrupy.assertion import SnapshotAssertion
 
 from perfgate.model.baseline import Result
-from perfgate.model.errors import ResultMissing, ResultUnreadable, StoreFailed
+from perfgate.model.errors import ResultMissing, ResultUnreadable
 from perfgate.model.note import note
 from perfgate.store import Store
 
@@ -49,12 +47,10 @@ def test_saved_result_is_loaded_again_to_the_last_digit(store: Store) -> None:
 def test_latest_result_is_the_newest_over_all_machines(store: Store) -> None:
     old, new = records.result(), records.result(at=records.NOON + timedelta(hours=1))
     kept(store, new, slug="nvidia-h100")
-    folder = kept(store, old)
-    everywhere, here = store.results.latest("mlp"), store.results.latest("mlp", SLUG)
-    assert everywhere is not None
-    assert here is not None
-    assert everywhere.result == new
-    assert (here.result, here.folder) == (old, folder)
+    kept(store, old)
+    latest = store.results.latest("mlp")
+    assert latest is not None
+    assert latest.result == new
     assert store.results.latest("other") is None
 
 
@@ -64,15 +60,12 @@ def test_folder_without_a_result_is_no_result(store: Store) -> None:
     assert store.results.workloads() == ()
 
 
-def test_results_come_newest_first_and_the_broken_with_their_error(
-    store: Store, tmp_path: Path
-) -> None:
+def test_results_come_newest_first_and_the_broken_are_counted(store: Store, tmp_path: Path) -> None:
     hours = [records.result(at=records.NOON + timedelta(hours=n)) for n in range(3)]
     folders = [kept(store, result) for result in hours]
     (folders[1] / "result.json").write_text('{"format": 1, "work')
-    listed = store.results.listed("mlp")
-    assert [entry.folder for entry in listed] == folders[::-1]
-    assert [isinstance(entry.found, Result) for entry in listed] == [True, False, True]
+    found, unreadable = store.results.kept("mlp", SLUG)
+    assert ([one.folder for one in found], unreadable) == ([folders[2], folders[0]], 1)
     (folders[2] / "result.json").write_text("")
     with pytest.raises(ResultUnreadable):  # an older one is not taken in its place
         store.results.latest("mlp")
@@ -130,7 +123,7 @@ def test_20_results_stay_and_the_captures_of_2(store: Store) -> None:
     ]
     assert [folder.exists() for folder in folders] == [False] * 3 + [True] * 20
     assert [(folder / "run-1").exists() for folder in folders] == [False] * 21 + [True] * 2
-    assert len(store.results.listed("mlp")) == 20
+    assert len(store.results.kept("mlp", SLUG)[0]) == 20
 
 
 def test_newest_saved_stays_even_if_the_clock_went_back(store: Store) -> None:
@@ -168,13 +161,3 @@ def test_kept_workloads_are_named_even_where_a_name_was_cut(store: Store) -> Non
     kept(store, records.result(of=records.workload(long)))
     kept(store, records.result(of=records.workload("a/b")), slug="nvidia-h100")
     assert store.results.workloads() == ("a/b", long)
-
-
-def test_a_full_disk_is_reported(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    result = records.result(at=datetime(2026, 3, 2, tzinfo=UTC))
-    folder = store.results.new_folder("mlp", SLUG, at=result.measured_at)
-    monkeypatch.setattr(os, "fsync", failing(errno.ENOSPC))
-    with pytest.raises(StoreFailed) as caught:
-        store.results.save(result, folder)
-    assert caught.value.code == "disk-failed"
-    assert list(folder.iterdir()) == []

@@ -68,7 +68,7 @@ class Scene(Repository):
         self, workload: str = "mlp", metric: Metric = Metric.STEP_MS, *, root: Path | None = None
     ) -> History:
         store = Store(root or self.root, self.baselines)
-        return read_history(store, workload, metric, env=self.env)
+        return read_history(store, workload, metric)
 
     def machine(self, workload: str = "mlp", metric: Metric = Metric.STEP_MS) -> MachineHistory:
         """The history on the only machine."""
@@ -115,7 +115,7 @@ def test_another_nsys_or_other_parameters_are_named(scene: Scene) -> None:
         {"name": "nsys", "then": "2023.4.4", "now": "2024.2.3"},
         {"name": "steps", "then": "30", "now": "60"},
     ]
-    assert [point.joined for point in points(machine, Metric.STEP_MS)] == [False, False]
+    assert [point.joined for point in points(machine)] == [False, False]
 
 
 def test_a_calibration_is_no_row_and_an_added_occasion_is_one(scene: Scene) -> None:
@@ -148,9 +148,7 @@ def test_deletions_and_reverts_are_rows_and_a_deletion_ends_the_line(scene: Scen
     machine = scene.machine()
     assert steps(machine) == [12.0, 13.0, 12.0, None, 12.0]
     assert (machine.versions[3].state, machine.versions[3].commit) == ("deleted", gone)
-    assert [
-        (point.value, point.joined, point.reason) for point in points(machine, Metric.STEP_MS)
-    ] == [
+    assert [(point.value, point.joined, point.reason) for point in points(machine)] == [
         (12.0, False, "first"),
         (13.0, True, "second"),
         (12.0, True, "first"),
@@ -216,7 +214,7 @@ def test_a_version_that_is_no_baseline_is_a_row_with_its_reason(
     assert machine.versions[1].why.code == code
     # The blessing after it is compared with the last that could be read.
     assert machine.versions[2].change == pytest.approx(1 / 12)
-    assert [point.joined for point in points(machine, Metric.STEP_MS)] == [False, False]
+    assert [point.joined for point in points(machine)] == [False, False]
 
 
 def test_a_shallow_clone_says_that_it_is_one(scene: Scene, tmp_path: Path) -> None:

@@ -74,8 +74,8 @@ def kept_result(store: Store, *, drawn: bool = True, **more: object) -> KeptResu
 
 def test_of_a_loop_that_chose_its_number_of_steps_so_many_are_looked_at(store: Store) -> None:
     workload = records.workload().model_copy(update={"steps": None})
-    kept = kept_result(store)
-    capture = typical_capture(kept.folder, workload, kept.result.runs)
+    kept = kept_result(store, workload=workload)
+    capture = typical_capture(kept, kept.result.runs)
     assert capture is not None
     assert capture.steps == kept.result.runs[0].processes[0].steps
 

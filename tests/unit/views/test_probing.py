@@ -54,7 +54,7 @@ def test_before_is_the_newest_commit_that_was_measured_unchanged() -> None:
     blessed = baseline(
         Commit(sha="a" * 40), Commit(sha="b" * 40), Commit(sha="c" * 40, dirty=True), None
     )
-    assert commit_before(candidates(blessed)) == ("b" * 40, None)
+    assert commit_before(candidates(blessed)) == "b" * 40
 
 
 def test_of_an_ab_run_before_is_the_commit_that_ran_next_to_it() -> None:
@@ -67,7 +67,7 @@ def test_of_an_ab_run_before_is_the_commit_that_ran_next_to_it() -> None:
         }
     )
     found = Candidates(a=SIDE, b=SIDE, result=compared, baseline=baseline(Commit(sha="a" * 40)))
-    assert commit_before(found) == ("d" * 40, None)
+    assert commit_before(found) == "d" * 40
 
 
 @pytest.mark.parametrize(
@@ -79,4 +79,4 @@ def test_of_an_ab_run_before_is_the_commit_that_ran_next_to_it() -> None:
     ],
 )
 def test_without_such_a_commit_it_says_why(blessed: Baseline | None, code: str) -> None:
-    assert commit_before(candidates(blessed)) == (None, note(code))
+    assert commit_before(candidates(blessed)) == note(code)
