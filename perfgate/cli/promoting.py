@@ -121,11 +121,9 @@ def _planned(here: Project, name: str, asked: Blessing, consent: blessing.Consen
 
 def _shown(here: Project, plan: _Plan, *, path: str, occasion: bool) -> str:
     new, newest = plan.new, plan.newest
-    held, *known = holding(new, newest.workload, here.settings)
-    if occasion:
-        known = []
-    else:
-        known = [*worth_knowing(new, newest, _branch_without(newest, here)), *known]
+    held, *unheld = holding(new, newest.workload, here.settings)
+    branch = _branch_without(newest, here)
+    known = [] if occasion else [*worth_knowing(new, newest, branch), *unheld]
     notes = {
         "runs": [costs(new, budgets_of(newest.workload, here.settings))],
         "holds": [held],
