@@ -203,6 +203,17 @@ def test_a_loop_is_the_same_in_this(repository: Project) -> None:
     assert refuses_to_calibrate(repository, name)
 
 
+def test_the_conftests_above_a_loop_are_its_code(repository: Project) -> None:
+    files = ("conftest.py", "workloads/conftest.py")
+    repository.write("workloads/deep/loops.py", LOOP)
+    commit(repository, dict.fromkeys((*files, "workloads/deep/conftest.py"), "import proj\n"))
+    code = gated(repository, "loop")
+    assert {file for file in code if file.endswith("conftest.py")} == {
+        *files,
+        "workloads/deep/conftest.py",
+    }
+
+
 def test_after_steps_of_which_no_process_said_what_it_loaded_nothing_is_unchanged(
     repository: Project,
 ) -> None:
