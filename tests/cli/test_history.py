@@ -23,8 +23,6 @@ class Blessed:
 
     def __init__(self, project: Project) -> None:
         self.project = project
-        self.within = ""
-        """Where the project lies in the repository, with a final slash."""
         for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"):
             project.patch.setenv(name, "/dev/null")
         project.patch.setenv("GIT_CEILING_DIRECTORIES", str(project.root.parent))
@@ -37,9 +35,7 @@ class Blessed:
         run = {Metric.STEP_MS: step_ms, Metric.KERNEL_MS: step_ms * 0.75}
         at = records.NOON + timedelta(days=self._days)
         made = records.baseline([run] * 5, name=name, on=on, at=at, reason=reason)
-        return self.project.write(
-            f"{self.within}baselines/{made.machine.slug}/{name}.json", baseline_text(made)
-        )
+        return self.project.write(f"baselines/{made.machine.slug}/{name}.json", baseline_text(made))
 
     def bless(
         self, step_ms: float, reason: str, *, name: str = "loop", on: Machine | None = None
@@ -126,19 +122,6 @@ def test_json_is_the_same_as_a_document(blessed: Blessed) -> None:
     }
 
 
-def test_it_works_in_a_monorepo(blessed: Blessed) -> None:
-    project = blessed.project
-    blessed.bless(50.0, "of another project in it")
-    project.write("services/train/pyproject.toml", '[project]\nname = "train"\nversion = "1"\n')
-    blessed.within = "services/train/"
-    blessed.bless(12.0, "first")
-    blessed.bless(13.0, "second")
-    project.patch.chdir(project.root / "services" / "train")
-    seen = blessed.history("--json")
-    (machine,) = History.model_validate_json(seen.out).machines
-    assert [version.values[Metric.STEP_MS] for version in machine.versions] == [12.0, 13.0]
-
-
 def test_without_a_repository_or_git_there_is_no_history(here: Project, tmp_path: Path) -> None:
     made = Blessed(here)
     made.put(12.0, "first")
@@ -149,34 +132,3 @@ def test_without_a_repository_or_git_there_is_no_history(here: Project, tmp_path
     here.patch.setenv("PATH", str(tmp_path))
     seen = made.history()
     assert seen.status == 25
-
-
-def test_a_shallow_clone_says_that_its_history_is_cut(blessed: Blessed, tmp_path: Path) -> None:
-    blessed.bless(12.0, "first")
-    blessed.bless(13.0, "second")
-    blessed.project.git(
-        "clone", "--quiet", "--depth=1", blessed.project.root.as_uri(), str(tmp_path / "shallow")
-    )
-    blessed.project.patch.chdir(tmp_path / "shallow")
-    seen = blessed.history(columns=80)
-    assert seen.status == 0
-    assert "git fetch --unshallow" in seen.out
-
-
-def test_a_workload_that_never_had_a_baseline_is_refused(blessed: Blessed) -> None:
-    blessed.bless(12.0, "first")
-    seen = blessed.project.perfgate("history", "lop")
-    assert (seen.out, seen.status) == ("", 18)
-    assert " loop." in seen.err
-
-
-def test_what_bless_writes_is_the_last_point(blessed: Blessed) -> None:
-    project = blessed.project
-    project.measures(*records.runs(), code=[project.code()])
-    project.gate()
-    assert project.perfgate("bless", "--reason", "measured here").status == 0
-    seen = blessed.history(columns=200)
-    assert (seen.status, seen.err) == (0, "")
-    (row,) = [line for line in seen.out.splitlines() if line.endswith("measured here")]
-    assert "none yet" in row
-    assert "12.34" in row

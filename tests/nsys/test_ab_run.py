@@ -365,19 +365,6 @@ def test_a_project_that_is_installed_is_measured_at_its_commit_or_not_at_all(
     assert f"{came_from}/core.py" in str(error.fields["paths"])
 
 
-@src
-@both_forms
-def test_the_candidate_is_what_is_in_the_project_or_is_not_measured(
-    nsys_tool: NsysTool, repository: Repository, tmp_path: Path, workload: Workload
-) -> None:
-    site = tmp_path / "site-packages"
-    install_copy(repository, site, "HEAD~1:src/proj")
-    error = runs_in(repository, nsys_tool, site).stale(workload)
-    assert error.code == "copy-differs"
-    assert str(error.fields["copy"]) == f"{site}/proj/core.py"
-    assert error.fields["file"] == "src/proj/core.py"
-
-
 BY_PATH = """\
 import importlib.util
 spec = importlib.util.spec_from_file_location("core", {path!r})

@@ -4,7 +4,6 @@ version."""
 from __future__ import annotations
 
 import os
-import re
 import sqlite3
 import sys
 import time
@@ -143,24 +142,6 @@ def test_half_a_capture_is_refused(
     assert list(tmp_path.iterdir()) == [rep]
 
 
-@pytest.mark.parametrize(
-    ("last", "status", "signal", "line"),
-    [
-        ("raise SystemExit(3)", 3, None, "all steps done"),
-        ("raise ValueError('loss is nan')", 1, None, "ValueError: loss is nan"),
-        ("import os; os.kill(os.getpid(), 9)", 137, "SIGKILL", "all steps done"),
-    ],
-    ids=["exits 3", "raises", "is killed"],
-)
-def test_how_a_script_ended_is_passed_on_next_to_its_capture(
-    nsys_tool: NsysTool, tmp_path: Path, last: str, status: int, signal: str | None, line: str
-) -> None:
-    outcome = profile(nsys_tool, spec_of(f"{FIVE_STEPS}{last}", tmp_path / "run"))
-    assert (outcome.exit_status, outcome.signal, outcome.tail[-1]) == (status, signal, line)
-    if signal is None:
-        assert steps_in(outcome.captures[0].sqlite) == 5
-
-
 def test_a_script_that_hangs_is_ended_and_nothing_is_left_running(
     nsys_tool: NsysTool, tmp_path: Path
 ) -> None:
@@ -190,24 +171,6 @@ def test_a_child_that_outlives_the_script_does_not_hold_up_the_run(
     assert outcome.exit_status == 0
     assert steps_in(outcome.captures[0].sqlite) == 5
     assert left_running(outcome) == []
-
-
-def test_ctrl_c_leaves_nothing_running(nsys_tool: NsysTool, tmp_path: Path) -> None:
-    found: list[str] = []
-
-    def interrupt() -> None:
-        log = tmp_path / "run" / "nsys.log"
-        lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
-        found.extend(line for line in lines if re.match("[0-9a-f]{32}-", line))
-        if found:
-            raise KeyboardInterrupt
-
-    # The last few lines wait for those to come, which a secret may go on in.
-    code = f"{PRINT_COOKIE}\nimport time\nprint('more\\n' * 8, flush=True)\ntime.sleep(60)"
-    with pytest.raises(KeyboardInterrupt):
-        profile(nsys_tool, spec_of(code, tmp_path / "run"), on_tick=interrupt)
-    assert processes_of(found[0]) == []
-    assert not (tmp_path / "run" / "tmp").exists()
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from perfgate.bless import bless as blessing
 from perfgate.bless import holds
 from perfgate.bless.bless import Consent
 from perfgate.bless.holds import why_no_ab_run
-from perfgate.bless.refusals import refuse_unasked
 from perfgate.bless.repeats import repeats
 from perfgate.explain.breakdown import breakdown_of, kept
 from perfgate.gate.expect import Expectation
@@ -112,22 +111,6 @@ def test_first_baseline_holds_what_was_measured_and_why() -> None:
 )
 def test_sound_result_is_blessed(outcome: Outcome) -> None:
     assert len(bless(records.result(outcome)).runs) == 5
-
-
-@pytest.mark.parametrize(
-    ("reason", "allow_ci", "code"),
-    [
-        ("", True, "bless-without-reason"),
-        (" \n\t", True, "bless-without-reason"),
-        ("why", False, "bless-in-ci"),
-    ],
-)
-def test_without_a_reason_or_in_ci_nothing_is_blessed(
-    reason: str, allow_ci: bool, code: str
-) -> None:
-    with pytest.raises(BlessRefused) as caught:
-        refuse_unasked(reason, in_ci=True, allow_ci=allow_ci)
-    assert caught.value.code == code
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from support.repository import Repository
 
 from perfgate.execute.worktree import Worktree, remove_abandoned, set_up, worktree
-from perfgate.model.errors import PerfgateError, RevisionMissing, WorktreeFailed
+from perfgate.model.errors import RevisionMissing, WorktreeFailed
 from perfgate.model.note import note
 from perfgate.system.files import UNDERWAY
 
@@ -33,12 +33,6 @@ def checked_out(repository: Repository, revision: str = "HEAD~1") -> Iterator[Wo
         yield tree
 
 
-def refusal(repository: Repository, revision: str = "HEAD~1") -> PerfgateError:
-    with pytest.raises(PerfgateError) as caught, checked_out(repository, revision):
-        pass
-    return caught.value
-
-
 def test_a_commit_lies_next_to_the_project_for_as_long_as_the_block_lasts(
     repository: Repository,
 ) -> None:
@@ -54,15 +48,6 @@ def test_a_commit_lies_next_to_the_project_for_as_long_as_the_block_lasts(
         assert not (tree.top / "hook-ran").exists()
         assert repository.git("status", "--porcelain") == "M train.py"
     assert repository.left == []
-
-
-def test_a_monorepo_is_checked_out_whole_and_its_project_is_found_in_it(tmp_path: Path) -> None:
-    repository = Repository(tmp_path / "mono", within="services/train")
-    repository.commit({"../../README.md": "first\n"})
-    repository.commit({"train.py": "new\n"})
-    with checked_out(repository, "HEAD") as tree:
-        assert tree.root == tree.top / "services" / "train"
-        assert tree.origin_top == repository.top
 
 
 def test_a_gate_started_by_a_hook_asks_about_its_own_project(

@@ -7,14 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfgate.model.errors import PerfgateError
-from perfgate.model.reports import Finding, NvtxRow, ReportName, Reports, RuleName
+from perfgate.model.reports import Finding, ReportName, Reports, RuleName
 from perfgate.profilers.nsys.layouts import OPERATIONS
 from perfgate.profilers.nsys.reports import parse_rule, read_reports
 
 TIMES = "Time (%),Total Time (ns),{},Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns)"
 NVTX = TIMES.format("Instances") + ",Style,Range\n"
 KERNELS = TIMES.format("Instances") + ",Name\n"
-KERNELS_2022 = TIMES.format("Instances") + ",GridXYZ,BlockXYZ,Name\n"
 MEMORY = TIMES.format("Count") + ",Operation\n"
 KERN_SUM, MEM_SUM = ReportName.CUDA_GPU_KERN_SUM, ReportName.CUDA_GPU_MEM_TIME_SUM
 
@@ -54,42 +53,6 @@ def names_of(text: str) -> list[str]:
 
 
 # --- reports -------------------------------------------------------------------------------------
-
-
-def test_ranges_are_read() -> None:
-    text = f"{NVTX}75.0,300,2,150.5,150.0,100,201,70.7,PushPop,step\n"
-    assert read(text, ReportName.NVTX_SUM).nvtx_sum == (
-        NvtxRow(
-            time_percent=75.0,
-            total_ns=300,
-            count=2,
-            avg_ns=150.5,
-            med_ns=150.0,
-            min_ns=100,
-            max_ns=201,
-            stddev_ns=70.7,
-            style="PushPop",
-            range="step",
-        ),
-    )
-
-
-@pytest.mark.parametrize(
-    ("name", "header", "row", "shown"),
-    [
-        (KERN_SUM, KERNELS, '"void f<(int)1, (int)2>(T1, T2)"', "void f<(int)1, (int)2>(T1, T2)"),
-        (KERN_SUM, KERNELS_2022, "  64    1    1, 128    1    1,f", "f"),
-        (MEM_SUM, MEMORY, "[CUDA memcpy HtoD]", "CUDA memcpy Host-to-Device"),
-        (MEM_SUM, MEMORY, "[CUDA memset]", "CUDA memset"),
-    ],
-)
-def test_kernels_and_memory_operations_are_read(
-    name: ReportName, header: str, row: str, shown: str
-) -> None:
-    reports = read(f"{header}100.0,300,2,150.0,150.0,100,200,70.7,{row}\n", name)
-    (found,) = reports.cuda_gpu_kern_sum or reports.cuda_gpu_mem_time_sum
-    assert (found.total_ns, found.count) == (300, 2)
-    assert shown in found.model_dump().values()
 
 
 @pytest.mark.parametrize(
