@@ -88,8 +88,3 @@ def test_what_no_document_can_hold_is_an_error_of_whoever_writes_it() -> None:
         document_text(gated(*(failed(str(number)) for number in range(MOST_WORKLOADS + 1))))
     with pytest.raises(StoreFailed):
         document_text(gated(failed(reason=TAIL)), largest=1000)
-
-
-def test_an_ordinary_document_is_written_as_it_is() -> None:
-    document = gated(failed())
-    assert read_document(document_text(document)) == document

@@ -4,11 +4,9 @@ version."""
 from __future__ import annotations
 
 import os
-import sqlite3
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +18,7 @@ from perfgate.model.workload import CaptureMode, CaptureWindow
 from perfgate.profilers.nsys import profile as nsys_profile
 from perfgate.profilers.nsys.answers import export
 from perfgate.profilers.nsys.command import withhold_secrets
+from perfgate.profilers.nsys.export.timeline import read_timeline
 from perfgate.profilers.nsys.reports import run_reports
 from perfgate.profilers.nsys.tool import NsysTool
 from perfgate.profilers.seam import ProfileOutcome, ProfileSpec
@@ -67,16 +66,8 @@ def profile(
 
 def steps_in(sqlite: Path) -> int:
     """Count the closed ranges called step."""
-    with closing(sqlite3.connect(f"{sqlite.as_uri()}?mode=ro", uri=True)) as database:
-        if not database.execute(
-            "SELECT 1 FROM sqlite_master WHERE name = 'NVTX_EVENTS'"
-        ).fetchone():
-            return 0
-        (count,) = database.execute(
-            "SELECT count(*) FROM NVTX_EVENTS LEFT JOIN StringIds ON StringIds.id = "
-            "NVTX_EVENTS.textId WHERE coalesce(text, value) = 'step' AND end IS NOT NULL"
-        ).fetchone()
-        return int(count)
+    ranges = read_timeline(sqlite).ranges
+    return int((ranges.name.bear("step") & ranges.closed).sum())
 
 
 def code_of(outcome: ProfileOutcome) -> str | None:
