@@ -17,7 +17,7 @@ from perfgate.model.baseline import Commit
 from perfgate.model.document import DocumentWorkload, GateDocument, MergedGate
 from perfgate.model.loosening import Direction, Loosening
 from perfgate.model.note import Note, Severity, note, quoted
-from perfgate.model.outcome import PASSING, OnLoosened, Outcome, opens_gate
+from perfgate.model.outcome import PASSING, OnLoosened, Outcome
 from perfgate.model.pagedata import PageData, PageWorkload, page_data
 from perfgate.model.settings import Settings
 from perfgate.render.gate import choice_text, shown_names, state_of
@@ -84,7 +84,7 @@ def _placed(held: _Held, of: Found) -> _Held:
     """A workload of a gate: it opens by its outcome and the gate's own settings, whatever the gate
     says of it."""
     settings = of.document.settings
-    lets = held.verdict.opens(on_inconclusive=settings.inconclusive, on_new=settings.new)
+    lets = settings.opens(held.verdict)
     opens = held.opens_gate and lets
     update = {"machine": of.document.machine, "gate": of.name, "opens_gate": opens}
     return held.model_copy(update=update)
@@ -240,8 +240,7 @@ def _may_open(held: DocumentWorkload, document: GateDocument) -> bool:
     if verdict.outcome in PASSING:  # no judge passes what one of its rows does not
         return bool(outcomes) and all(one in PASSING for one in outcomes)
     return bool(outcomes or verdict.outcome is Outcome.NO_BASELINE) and all(
-        opens_gate(one, on_inconclusive=settings.inconclusive, on_new=settings.new)
-        for one in outcomes
+        settings.lets_pass(one) for one in outcomes
     )
 
 

@@ -115,7 +115,20 @@ def notes_of(
     workload: Workload, machine: Machine, processes: Sequence[ProcessSample]
 ) -> tuple[Note, ...]:
     """What is wrong with the steps that a run's captures show, and what they cannot show."""
-    found = [_lost(workload, one) for one in processes if one.steps != workload.steps]
+    lost = "steps-lost" if workload.command is None else "steps-lost-of-command"
+    found = [
+        note(
+            lost,
+            Severity.INVALID,
+            pid=process.pid,
+            found=process.steps,
+            steps=workload.steps,
+            warmup=workload.warmup,
+            file=workload.source,
+        )
+        for process in processes
+        if process.steps != workload.steps
+    ]
     if machine.gpus and not any(Metric.GAP_MS in process.values for process in processes):
         why = next((process.absent.get(Metric.KERNEL_MS) for process in processes), None)
         found.append(note("gpu-unseen", Severity.INVALID, why=why or note("launched-nothing")))
@@ -123,16 +136,3 @@ def notes_of(
         steps = workload.steps
         found.append(note("warmup-unshown", Severity.WARN, fewest=FEWEST_STEPS, steps=steps))
     return tuple(found)
-
-
-def _lost(workload: Workload, process: ProcessSample) -> Note:
-    """A process that shows another number of steps than were to be measured."""
-    return note(
-        "steps-lost" if workload.command is None else "steps-lost-of-command",
-        Severity.INVALID,
-        pid=process.pid,
-        found=process.steps,
-        steps=workload.steps,
-        warmup=workload.warmup,
-        file=workload.source,
-    )

@@ -90,16 +90,9 @@ def given_environment(context: RunContext, workload: Workload, imports: Path) ->
     is_command, tree = workload.form == "command", context.tree
     has_own = tree is not None and context.settings.ab_python is not None
     if tree is not None:
-        given = environment_there(
-            given,
-            tree,
-            declared=workload.env,
-            is_command=is_command,
-            has_own_python=has_own,
-        )
-    else:
-        paths = (str(imports), given.get("PYTHONPATH", ""))
-        given["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+        given = environment_there(given, tree, workload, has_own_python=has_own)
+    paths = (str(imports), given.get("PYTHONPATH", ""))
+    given["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     if has_own or (is_command and "PATH" not in workload.env):
         programs = str(Path(context.python).parent)
         given["PATH"] = os.pathsep.join((programs, given.get("PATH", os.defpath)))

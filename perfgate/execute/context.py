@@ -17,6 +17,7 @@ from perfgate.model.machine import Machine
 from perfgate.model.secrets import Cleaner
 from perfgate.model.settings import Settings
 from perfgate.profilers.nsys.tool import NsysTool
+from perfgate.system.process import Listening, ignore
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +52,7 @@ def at_commit(
     context: RunContext,
     revision: str,
     *,
-    on_line: Callable[[str], None] | None = None,
+    on_line: Callable[[str], object] = ignore,
     time_left_s: float = math.inf,
 ) -> Iterator[RunContext]:
     """Lend a context whose runs are of another commit, checked out below `.perfgate` for as long as
@@ -73,8 +74,7 @@ def at_commit(
                 setup,
                 env=context.env,
                 time_left_s=time_left_s,
-                on_line=on_line,
-                clean=context.cleaner.clean,
+                listening=Listening(on_line=on_line, clean=context.cleaner.clean),
             )
         pin(tree)
         own = context.settings.ab_python

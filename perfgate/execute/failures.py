@@ -111,7 +111,7 @@ def refuse_uncaptured(end: RunEnd) -> None:
     if end.outcome.captures:
         return
     error = NsysCrashed if end.outcome.crashed else CaptureFailed
-    workload, why = end.workload.id, _problem(end)
+    workload, why = end.workload.id, end.outcome.problem or note("nsys-wrote-nothing", status=0)
     if not end.log.is_file():  # nothing was started
         raise error("run-not-started", workload=workload, why=why)
     raise error("run-uncaptured", workload=workload, why=why, log=str(end.log))
@@ -160,7 +160,7 @@ def _why_ended(outcome: ProfileOutcome) -> Note | None:
 def _data_ended(worker_report: WorkerReport) -> bool:
     """Whether it raised, within its loop, what `next` does where there is no more."""
     what = "" if worker_report.why is None else str(worker_report.why.fields.get("what", ""))
-    return worker_report.turns > 0 and what.strip().rstrip(".: ") == "StopIteration"
+    return worker_report.turns > 0 and what.startswith("StopIteration")
 
 
 _ADVICE: Final = {
@@ -170,8 +170,3 @@ _ADVICE: Final = {
     "skipped": "advice-skip-by-mark",
 }
 """What to do first, by why a workload failed, where that is known."""
-
-
-def _problem(end: RunEnd) -> Note:
-    """Why there is no capture."""
-    return end.outcome.problem or note("nsys-wrote-nothing", status=0)

@@ -13,7 +13,6 @@ workload.log, capture-N.sqlite, capture-N-reports/     kept: cleaned of secrets
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Sequence
@@ -68,7 +67,7 @@ def read_worker_report(folder: Path, cleaner: Cleaner) -> WorkerReport | None:
     if not file.is_file():
         return None  # a pipe in its place would be read for ever
     try:
-        found = WorkerReport.model_validate(json.loads(file.read_text(encoding="utf-8")))
+        found = WorkerReport.model_validate_json(file.read_bytes())
         cleaned = cleaner.record(found)
         if cleaned is not found:
             file.write_text(cleaned.model_dump_json(indent=2), encoding="utf-8")

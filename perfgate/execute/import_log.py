@@ -23,11 +23,18 @@ HOLD = "PERFGATE_HOLD"
 """The variable with the folder of a run that is held: see `script_hold`."""
 
 
-def log(cwd: str, executed: list[str]) -> str:
+def log(cwd: str, opened: list[str]) -> str:
     """The files that this process has loaded or executed, as the text of a JSON object."""
-    import json  # noqa: PLC0415 - at the end: its absence before is part of what is measured
+    # At the end: their absence before is part of what is measured.
+    import json  # noqa: PLC0415
+    from importlib.util import source_from_cache  # noqa: PLC0415
 
-    files = set(executed)
+    files = set[str]()
+    for path in opened:
+        try:
+            files.add(source_from_cache(path))
+        except ValueError:  # no bytecode in a cache
+            files.add(path)
     for name, module in list(sys.modules.items()):
         # Not getattr: it would wake up modules that import themselves lazily.
         names = getattr(module, "__dict__", {})
@@ -40,15 +47,15 @@ def log(cwd: str, executed: list[str]) -> str:
     return json.dumps(
         {
             "pid": os.getpid(),
-            "prefixes": sorted({sys.prefix, sys.base_prefix, sys.exec_prefix}),
             "files": sorted({os.path.join(cwd, file) for file in files if file}),  # noqa: PTH118
         }
     )
 
 
-def note_executed(noted: list[str]) -> None:
-    """Note from now on each file that is executed as a module, also under no name, or opened by
-    `runpy`."""
+def note_opened(noted: list[str]) -> None:
+    """Note from now on each file that is opened to be executed: what is imported, by whichever
+    name, and what `runpy` is given."""
+    import _io  # noqa: PLC0415 - where importlib looks for it
     import io  # noqa: PLC0415
 
     opened = io.open_code
@@ -57,25 +64,7 @@ def note_executed(noted: list[str]) -> None:
         noted.append(str(path))
         return opened(path)
 
-    def watched(loader: type) -> None:
-        execute = loader.exec_module  # type: ignore[attr-defined]
-
-        def exec_module(self: object, module: object) -> None:
-            noted.append(str(getattr(self, "path", "")))
-            execute(self, module)
-
-        # Python leaves its own frames out of a traceback by this name: a run prints what it
-        # printed.
-        code = exec_module.__code__.replace(co_filename="<frozen importlib._bootstrap_external>")
-        exec_module.__code__ = code
-        loader.exec_module = exec_module  # type: ignore[attr-defined]
-
-    io.open_code = open_code  # type: ignore[assignment]
-    # Already loaded under this name, unlike importlib.machinery.
-    machinery = sys.modules.get("_frozen_importlib_external")
-    for name in ("SourceFileLoader", "SourcelessFileLoader"):
-        if hasattr(machinery, name):
-            watched(getattr(machinery, name))
+    io.open_code = _io.open_code = open_code  # type: ignore[assignment]
 
 
 def watch(folder: str) -> None:
@@ -86,56 +75,52 @@ def watch(folder: str) -> None:
     """
     cwd = os.getcwd()  # noqa: PTH109
     pid, leave = os.getpid(), os._exit
-    executed: list[str] = []
+    opened: list[str] = []
     before_fork: list[int] = []
     # One log a process, however often it is asked: SIGTERM may come while or after it leaves by
     # itself.
     token = os.urandom(4).hex()
 
     def write() -> None:
+        if os.getpid() != pid and [len(sys.modules), len(opened)] == before_fork:
+            return
         try:
             os.makedirs(folder, exist_ok=True)  # noqa: PTH103
             path = os.path.join(folder, f"{os.getpid()}-{token}")  # noqa: PTH118
             with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123
-                file.write(log(cwd, executed))
+                file.write(log(cwd, opened))
             os.rename(path, f"{path}.json")  # noqa: PTH104
         except Exception:  # noqa: BLE001, S110 - the run is the user's: it must not fail for this
             pass
 
-    def write_if_any() -> None:
-        if os.getpid() == pid or [len(sys.modules), len(executed)] != before_fork:
-            write()
-
     def exit_at_once(status: int) -> None:
-        write_if_any()
+        write()
         leave(status)
 
-    def ended(number: int, _frame: object) -> None:
+    def end_by_sigterm() -> None:
         import signal  # noqa: PLC0415
 
-        write_if_any()
-        signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
+        def ended(number: int, _frame: object) -> None:
+            write()
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
 
-    def end_by_sigterm(signal: object) -> None:
-        if signal is not None and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:  # type: ignore[attr-defined]
-            signal.signal(signal.SIGTERM, ended)  # type: ignore[attr-defined]
+        if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, ended)
 
     def forked() -> None:
         nonlocal token
         token = os.urandom(4).hex()
-        before_fork[:] = [len(sys.modules), len(executed)]
-        # Not imported for this: whoever ends processes by signals has it.
-        end_by_sigterm(sys.modules.get("signal"))
+        before_fork[:] = [len(sys.modules), len(opened)]
+        if "signal" in sys.modules:  # whoever ends processes by signals has it
+            end_by_sigterm()
 
     os.register_at_fork(after_in_child=forked)
-    note_executed(executed)
+    note_opened(opened)
     atexit.register(write)
     os._exit = exit_at_once  # type: ignore[assignment]  # typed as a function that does not return
     if os.environ.get(ON_SIGTERM):
-        import signal  # noqa: PLC0415
-
-        end_by_sigterm(signal)
+        end_by_sigterm()
 
 
 def hand_over() -> None:
@@ -144,11 +129,9 @@ def hand_over() -> None:
     from importlib.util import module_from_spec  # noqa: PLC0415
 
     here = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
-    paths = [os.path.abspath(entry) for entry in sys.path]  # noqa: PTH100
     # Only behind it: before it may be that of another gate, inside whose run this is.
-    behind = paths.index(here) + 1 if here in paths else 0
-    others = [entry for entry in sys.path[behind:] if os.path.abspath(entry) != here]  # noqa: PTH100
-    spec = PathFinder.find_spec("sitecustomize", others)
+    behind = sys.path[sys.path.index(here) + 1 :] if here in sys.path else []
+    spec = PathFinder.find_spec("sitecustomize", behind)
     if spec is not None and spec.loader is not None:
         module = module_from_spec(spec)
         sys.modules["sitecustomize"] = module

@@ -13,38 +13,26 @@ nothing.
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
-from enum import StrEnum
-from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
-INSTALLED: Final = ("site-packages", "dist-packages")
-"""What folders of installed packages are called."""
+INSTALLED: Final = ("site-packages", "dist-packages", "lib-dynload")
+"""What folders of installed packages are called, and that of Python's own compiled modules."""
 KEPT: Final = ".perfgate"
 """What perfgate keeps in a project: nothing of it is code."""
 PACKAGE: Final = Path(__file__).resolve().parents[1]
 """The perfgate that runs this gate, and must be the one inside its workers."""
 
 
-class PlaceKind(StrEnum):
-    """What a folder is to the files in it."""
-
-    TREE = "working tree"
-    PACKAGES = "installed packages"
-    """Or an environment around them."""
-    NOBODYS = "nobody's"
-
-
 @dataclass(frozen=True, slots=True)
 class Place:
     """The folder that a file belongs to."""
 
-    kind: PlaceKind
     folder: Path
+    is_tree: bool
+    """A working tree; else packages are installed in it, or in folders below it."""
 
 
 class Places:
@@ -52,20 +40,11 @@ class Places:
 
     Args:
         trees: the tops of the working trees that are compared, without links.
-        prefixes: where interpreters and their environments are, without links.
     """
 
-    def __init__(self, *trees: Path, prefixes: Collection[Path] = ()) -> None:
+    def __init__(self, *trees: Path) -> None:
         self._trees = trees
-        # One that was made in a working tree's own top holds packages in its libraries alone.
-        self._environments = {
-            folder
-            for prefix in prefixes
-            for folder in (
-                (prefix / "lib", prefix / "lib64", prefix / "bin") if prefix in trees else (prefix,)
-            )
-        }
-        self._known: dict[Path, Place] = {}
+        self._known: dict[Path, Place | None] = {}
         self._real: dict[Path, Path] = {}
 
     def real(self, file: Path) -> Path:
@@ -73,30 +52,35 @@ class Places:
         folder = file.parent
         if folder not in self._real:
             self._real[folder] = Path(os.path.realpath(folder))
-        real = self._real[folder]
-        found = file if real == folder else real / file.name
+        found = self._real[folder] / file.name
         return Path(os.path.realpath(found)) if found.is_symlink() else found
 
-    def of(self, file: Path) -> Place:
-        """Where a file belongs, also behind links; one found among packages by a link is theirs."""
-        place = self._place(self.real(file).parent)
-        return self._place(file.parent) if place.kind is PlaceKind.NOBODYS else place
+    def of(self, file: Path) -> Place | None:
+        """Where a file belongs, also behind links; one found among packages by a link is theirs.
+        None of what is nobody's."""
+        return self.around(self.real(file).parent) or self.around(file.parent)
 
-    def _place(self, folder: Path) -> Place:
-        new = list(takewhile(lambda one: one not in self._known, (folder, *folder.parents)))
-        for one in reversed(new):  # each after the one around it, of which it may be a part
-            around = self._known.get(one.parent, Place(PlaceKind.NOBODYS, one))
-            is_prefix = one in self._environments or is_environment(one)
-            if one in self._trees:
-                around = Place(PlaceKind.TREE, one)
-            elif one.is_relative_to(PACKAGE) or one.name == KEPT:
-                around = Place(PlaceKind.NOBODYS, one)
-            elif is_prefix or (around.folder not in self._trees and holds_packages(one)):
-                around = Place(PlaceKind.PACKAGES, one)
-            elif (one / ".git").exists() and not _is_submodule(one):
-                around = Place(PlaceKind.TREE, one)
-            self._known[one] = around
+    def around(self, folder: Path) -> Place | None:
+        """The innermost place that a folder without links is, or lies in."""
+        if folder not in self._known:
+            outer = None if folder == folder.parent else self.around(folder.parent)
+            self._known[folder] = self._look(folder, outer)
         return self._known[folder]
+
+    def _look(self, folder: Path, outer: Place | None) -> Place | None:
+        if folder in self._trees:
+            return Place(folder, is_tree=True)
+        if folder == PACKAGE or folder.name == KEPT:
+            return None
+        if _is_environment(folder):
+            return Place(folder, is_tree=False)
+        if (folder / ".git").exists() and not _is_submodule(folder):
+            return Place(folder, is_tree=True)
+        # A tree that is compared may have such a folder of its own, if it is no environment itself.
+        top = None if outer is None or outer.folder not in self._trees else outer.folder
+        if (top is None or _is_environment(top)) and _holds_packages(folder):
+            return Place(folder, is_tree=False)
+        return outer
 
 
 def _is_submodule(folder: Path) -> bool:
@@ -105,24 +89,15 @@ def _is_submodule(folder: Path) -> bool:
     return note.is_file() and "/modules/" in note.read_text("utf-8", "replace")
 
 
-def holds_packages(folder: Path) -> bool:
-    """Whether packages are installed in a folder, also one of `pip install --target`; a clone is
-    none."""
+def _holds_packages(folder: Path) -> bool:
+    """Whether packages are installed in a folder, also one of `pip install --target`."""
     if folder.name in INSTALLED:
         return True
     with suppress(OSError), os.scandir(folder) as inside:
-        named = any(one.name.endswith(".dist-info") for one in inside)
-        return named and not (folder / ".git").exists()
+        return any(one.name.endswith(".dist-info") for one in inside)
     return False
 
 
-def is_environment(folder: Path) -> bool:
+def _is_environment(folder: Path) -> bool:
     """Whether a folder is a virtual environment, or one of conda."""
     return (folder / "pyvenv.cfg").is_file() or (folder / "conda-meta").is_dir()
-
-
-def prefixes_here() -> set[Path]:
-    """Where this interpreter and its environment are."""
-    return {
-        Path(os.path.realpath(prefix)) for prefix in (sys.prefix, sys.base_prefix, sys.exec_prefix)
-    }

@@ -4,7 +4,7 @@ runs none of it."""
 from __future__ import annotations
 
 import os
-import shutil
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -12,10 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from perfgate import __version__
-from perfgate.execute import import_log, script_hold
-from perfgate.execute.addopts import INI
 from perfgate.execute.places import INSTALLED, PACKAGE
-from perfgate.execute.worktree import Worktree
+from perfgate.execute.worktree import Worktree, not_written
 from perfgate.model.errors import ConfigInvalid, RevisionMissing, WorktreeFailed
 from perfgate.model.settings import Settings
 from perfgate.model.workload import Workload
@@ -25,44 +23,33 @@ TORCH_EXTENSIONS: Final = "TORCH_EXTENSIONS_DIR"
 """Where torch builds what `torch.utils.cpp_extension.load` is given, by a name of the caller's: of
 two commits at once, either would load what the other has built last. A checkout's goes with it: a
 gate builds it once for that side."""
+_ABSOLUTE: Final = re.compile(r"(?:^|(?<==))/.*", re.DOTALL)
+"""The path in a word of a command, or behind an option's `=`."""
 
 
 def pin(tree: Worktree) -> None:
-    """Put next to the checkout what comes first on the path of its runs.
+    """Put next to the checkout what comes first on the path of its workers.
 
     ```
-    <home>/imports/sitecustomize.py     for commands, and what holds them
-    <home>/worker/sitecustomize.py      for workers, with the running perfgate: the checkout, or its
-                  perfgate -> ...       environment, may hold another
-                  perfgate-*.dist-info  so that pytest finds the plugin, installed or not
+    <home>/worker/perfgate -> ...       the running perfgate: the checkout, or its environment, may
+                  perfgate-*.dist-info  hold another; so that pytest finds the plugin
                   pytest.ini            empty, for a commit without one: pytest would take another
     ```
 
     Raises:
         WorktreeFailed: the disk did not take it.
     """
-    worker, imports = tree.home / "worker", tree.home / "imports"
+    worker = tree.home / "worker"
+    info = worker / f"perfgate-{__version__}.dist-info"
+    about = f"Metadata-Version: 2.1\nName: perfgate\nVersion: {__version__}\n"
     try:
-        for folder in (worker, imports):
-            folder.mkdir(exist_ok=True)
-            shutil.copyfile(import_log.__file__, folder / "sitecustomize.py")
-        shutil.copyfile(script_hold.__file__, imports / f"{script_hold.NAME}.py")
-        if not (worker / PACKAGE.name).is_symlink():
-            (worker / PACKAGE.name).symlink_to(PACKAGE)
-        info = worker / f"perfgate-{__version__}.dist-info"
-        info.mkdir(exist_ok=True)
-        (info / "METADATA").write_text(
-            f"Metadata-Version: 2.1\nName: perfgate\nVersion: {__version__}\n", "utf-8"
-        )
+        info.mkdir(parents=True)
+        (worker / PACKAGE.name).symlink_to(PACKAGE)
+        (info / "METADATA").write_text(about, "utf-8")
         (info / "entry_points.txt").write_text("[pytest11]\nperfgate = perfgate.plugin\n", "utf-8")
         (worker / "pytest.ini").write_text("[pytest]\n", "utf-8")
     except OSError as error:
-        raise WorktreeFailed(
-            "checkout-not-written",
-            commit=tree.shown,
-            folder=str(tree.home),
-            why=error.strerror or str(error),
-        ) from error
+        raise not_written(tree.commit, tree.home, error) from error
 
 
 def interpreter(tree: Worktree, python: str) -> Path:
@@ -140,15 +127,14 @@ def workload_there(workload: Workload, tree: Worktree) -> Workload:
     cwd = tree.root / _path_there(workload.cwd or ".", tree)
     program, *words = (_word_there(word, tree) for word in workload.command)
     in_project = tree.origin / (workload.cwd or ".") / workload.command[0]
-    if "/" in program and not _is_file(cwd / program) and _is_file(in_project):
+    if "/" in program and not (cwd / program).is_file() and in_project.is_file():
         program = str(in_project)
     update = {"command": (program, *words), "cwd": None if workload.cwd is None else str(cwd)}
     return workload.model_copy(update=update)
 
 
 def _word_there(word: str, tree: Worktree) -> str:
-    option, equals, value = ("", "", word) if word.startswith("/") else word.partition("=")
-    return f"{option}{equals}{_path_there(value, tree)}"
+    return _ABSOLUTE.sub(lambda path: _path_there(path[0], tree), word, count=1)
 
 
 def _path_there(path: str, tree: Worktree) -> str:
@@ -178,8 +164,6 @@ def options_there(options: Sequence[str], tree: Worktree) -> tuple[str, ...]:
             ini = tree.counterpart(Path(next(left)))
         elif option.startswith("--confcutdir="):
             confined = tree.counterpart(Path(option.partition("=")[2]))
-        elif option.startswith(INI):
-            kept.append(f"{INI}{_word_there(option.removeprefix(INI), tree)}")
         elif not option.startswith("--rootdir="):
             kept.append(_word_there(option, tree))
     if ini is None or not ini.is_file():
@@ -196,54 +180,42 @@ def options_there(options: Sequence[str], tree: Worktree) -> tuple[str, ...]:
 def environment_there(
     env: Mapping[str, str],
     tree: Worktree,
+    workload: Workload | None = None,
     *,
-    declared: Mapping[str, str] | None = None,
-    is_command: bool = False,
     has_own_python: bool = False,
 ) -> dict[str, str]:
     """The environment of a run in the checkout: what Python finds in the project, it finds there.
 
-    The variables that the workload itself has `declared` lead there too, where they are absolute
-    paths of the project, and editable installations in this interpreter's environment, unless the
-    checkout `has_own_python`. What torch compiles as it runs lies next to the checkout, whatever
-    was said of it. `pin` has been called for it.
+    The variables that the workload itself declares lead there too, where they are absolute paths of
+    the project, and editable installations in this interpreter's environment, unless the checkout
+    `has_own_python`. What torch compiles as it runs lies next to the checkout, whatever
+    was said of it. `pin` has been called for it; a command does not get what that made.
     """
-    inherited = [entry for entry in env.get("PYTHONPATH", "").split(os.pathsep) if entry]
+
+    def led(paths: str) -> list[str]:
+        return [_path_there(path, tree) for path in paths.split(os.pathsep)]
+
     folders = [
-        str(tree.home / ("imports" if is_command else "worker")),
-        str(tree.root),
-        *(str(folder) for folder in (tree.root / "src",) if folder.is_dir()),
-        *(_path_there(entry, tree) for entry in inherited),
-        *(() if has_own_python else map(str, _editable(tree))),
+        *(() if workload is not None and workload.command else (str(tree.home / "worker"),)),
+        *(str(folder) for folder in (tree.root, tree.root / "src") if folder.is_dir()),
+        *filter(None, led(env.get("PYTHONPATH", ""))),
+        *(() if has_own_python else _editable(tree)),
     ]
-    led = {
-        name: os.pathsep.join(_path_there(path, tree) for path in value.split(os.pathsep))
-        for name, value in (declared or {}).items()
-    }
-    path = os.pathsep.join(dict.fromkeys(folders))
+    declared = {} if workload is None else workload.env
     return {
         **env,
-        **led,
-        "PYTHONPATH": path,
+        **{name: os.pathsep.join(led(value)) for name, value in declared.items()},
+        "PYTHONPATH": os.pathsep.join(dict.fromkeys(folders)),
         TORCH_EXTENSIONS: str(tree.home / "torch_extensions"),
     }
 
 
-def _editable(tree: Worktree) -> Iterator[Path]:
+def _editable(tree: Worktree) -> Iterator[str]:
     """Folders of the checkout whose counterparts are on this interpreter's path by `.pth` files."""
     sites = [Path(entry) for entry in sys.path if Path(entry).name in INSTALLED]
     for file in sorted(file for site in sites for file in site.glob("*.pth")):
         with suppress(OSError, ValueError):
-            for line in file.read_text("utf-8").splitlines():
-                if line.strip() and not line.startswith(("#", "import ", "import\t")):
-                    there = tree.counterpart(file.parent / line.strip())
-                    if there is not None and there.is_dir():
-                        yield there
-
-
-def _is_file(path: Path) -> bool:
-    """Whether there is such a file; words of a command may be too long to be a file's name."""
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
+            for line in filter(str.strip, file.read_text("utf-8").splitlines()):
+                here = str(file.parent / line.strip())
+                if (there := _path_there(here, tree)) != here:
+                    yield there

@@ -13,14 +13,13 @@ import os
 import re
 import secrets
 import shutil
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from perfgate.execute.places import is_environment
+from perfgate.execute.places import Place, Places
 from perfgate.model.errors import RepositoryUnreadable, WorktreeFailed
 from perfgate.model.note import note
 from perfgate.system import git
@@ -67,11 +66,9 @@ class Worktree:
         """The same place in the checkout; None of what is not the project's: elsewhere, or in an
         environment."""
         real = Path(os.path.realpath(path))
-        if not real.is_relative_to(self.origin_top) or real.is_relative_to(self.home):
-            return None
-        inner = real.relative_to(self.origin_top)
-        folders = (self.origin_top / part for part in (inner, *inner.parents[:-1]))
-        return None if any(map(is_environment, folders)) else self.top / inner
+        if Places(self.origin_top).around(real) == Place(self.origin_top, is_tree=True):
+            return self.top / real.relative_to(self.origin_top)
+        return None
 
 
 @contextmanager
@@ -94,17 +91,16 @@ def worktree(
         WorktreeFailed: it cannot be checked out.
     """
     commit = git.resolve(root, revision, env=env)
-    within = git.prefix(root, env=env)
-    origin = root.resolve()
+    origin, origin_top = root.resolve(), git.top(root, env=env)
     with _home(root, folder.resolve(), commit, env) as home:
         top = home / "checkout"
         git.add_worktree(root, top, commit, env=env)
         yield Worktree(
             top=top,
-            root=top / within,
+            root=top / origin.relative_to(origin_top),
             commit=commit,
             origin=origin,
-            origin_top=origin.parents[len(within.parts) - 1] if within.parts else origin,
+            origin_top=origin_top,
         )
 
 
@@ -114,8 +110,7 @@ def set_up(
     *,
     env: Mapping[str, str],
     time_left_s: float,
-    on_line: Callable[[str], None] | None = None,
-    clean: Callable[[str], str] = str,
+    listening: Listening,
 ) -> None:
     """Run the command that makes a checkout ready to run, in its root.
 
@@ -126,33 +121,25 @@ def set_up(
         command: word by word.
         env: its environment.
         time_left_s: of the gate's time budget, s; it may take `SETUP_TIMEOUT_S` at most.
-        on_line: gets the lines that it prints.
-        clean: takes secrets out of them.
+        listening: who hears of what it prints.
 
     Raises:
         WorktreeFailed: it cannot be started, fails, or does not end in time.
     """
-    timeout_s = min(max(time_left_s, 0.0), SETUP_TIMEOUT_S)
-    tail: deque[str] = deque(maxlen=TAIL_LINES)
-
-    def take(line: str) -> None:
-        if line.strip():
-            tail.append(line)
-        if on_line is not None:
-            on_line(line)
-
+    timeout_s, log = min(max(time_left_s, 0.0), SETUP_TIMEOUT_S), tree.home / "setup.log"
     try:
         ended = run_process(
             command,
             cwd=tree.root,
             env={**git.without_repository(env), ROOT: str(tree.origin), COMMIT: tree.commit},
-            log=tree.home / "setup.log",
+            log=log,
             timeout_s=timeout_s,
-            listening=Listening(on_line=take, clean=clean),
+            listening=listening,
         )
     except OSError as error:
         why = error.strerror or str(error)
         raise WorktreeFailed("setup-not-started", commit=tree.shown, why=why) from error
+    tail = [line for line in log.read_text("utf-8").splitlines() if line.strip()][-TAIL_LINES:]
     output = (note("output-tail", lines="\n".join(tail)) if tail else note("output-none"),)
     if ended.timed_out:
         raise WorktreeFailed("setup-timed-out", commit=tree.shown, limit_s=timeout_s, output=output)
@@ -160,6 +147,16 @@ def set_up(
         raise WorktreeFailed(
             "setup-failed", commit=tree.shown, status=ended.returncode, output=output
         )
+
+
+def not_written(commit: str, folder: Path, error: OSError) -> WorktreeFailed:
+    """What to raise where the disk did not take what belongs to a checkout."""
+    return WorktreeFailed(
+        "checkout-not-written",
+        commit=commit[:SHOWN_SHA],
+        folder=str(folder),
+        why=error.strerror or str(error),
+    )
 
 
 def remove_abandoned(root: Path, folder: Path, *, env: Mapping[str, str]) -> tuple[str, ...]:
@@ -193,12 +190,7 @@ def _home(root: Path, folder: Path, commit: str, env: Mapping[str, str]) -> Iter
             home.mkdir()
             held.enter_context(underway(home))
         except OSError as error:
-            raise WorktreeFailed(
-                "checkout-not-written",
-                commit=commit[:SHOWN_SHA],
-                folder=str(folder),
-                why=error.strerror or str(error),
-            ) from error
+            raise not_written(commit, folder, error) from error
         yield home
 
 

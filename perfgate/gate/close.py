@@ -12,7 +12,7 @@ from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT
 from perfgate.model.note import Note, Severity, note
 from perfgate.model.outcome import Outcome
 from perfgate.model.record import Record
-from perfgate.model.settings import Policy
+from perfgate.model.settings import Settings
 from perfgate.model.verdict import Verdict
 from perfgate.words import say
 
@@ -39,14 +39,14 @@ class Closing(Record):
         return Closing(opens=False, notes=(*self.notes, *notes)) if notes else self
 
 
-def close(expected: Sequence[str], verdicts: Mapping[str, Verdict], policy: Policy) -> Closing:
+def close(expected: Sequence[str], verdicts: Mapping[str, Verdict], settings: Settings) -> Closing:
     """Return whether every expected workload has a verdict that opens, and there was one."""
     shut: list[Note] = [] if expected else [note("nothing-collected", Severity.INVALID)]
     for name in expected:
         verdict = verdicts.get(name)
         if verdict is None:
             shut.append(note("expected-not-measured", Severity.INVALID, workload=name))
-        elif not policy.opens(verdict):
+        elif not settings.opens(verdict):
             outcome = verdict.outcome
             shut.append(note("workload-shuts", Severity.INVALID, workload=name, outcome=outcome))
     return Closing(opens=not shut, notes=tuple(shut))

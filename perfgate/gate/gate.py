@@ -32,7 +32,7 @@ from perfgate.machine import gpu_lock
 from perfgate.model.baseline import Result
 from perfgate.model.errors import BaselineUnreadable, ConfigInvalid, PerfgateError
 from perfgate.model.machine import Machine, differing
-from perfgate.model.metric import Metric
+from perfgate.model.metric import Values
 from perfgate.model.note import Note, Severity, note, noted
 from perfgate.model.outcome import Outcome
 from perfgate.model.secrets import Cleaner
@@ -63,7 +63,7 @@ class Gate:
         listener: Listener,
         *,
         runs_given: bool = False,
-        budgets_given: Collection[Metric] = (),
+        budgets_given: Values | None = None,
     ) -> None:
         self.root, self.settings = of.root, of.settings
         self.store = Store(of.root, of.settings.baselines)
@@ -79,7 +79,7 @@ class Gate:
         self._against = of.against
         self._listener = listener
         self._runs_given = runs_given
-        self._budgets_given = frozenset(budgets_given)
+        self._budgets_given = budgets_given
         self._laboratory = Laboratory(
             of, listener, time_left_s=self._time_left_s, at_end=self._start_next
         )
@@ -130,19 +130,19 @@ class Gate:
         """The machine, as far as it has been looked at."""
         return self._ready if isinstance(self._ready, Machine) else None
 
-    def policy(self, workload: Workload | None) -> Policy:
-        """The policy for one workload; for all together without one."""
-        return Policy.from_settings(
+    def policy(self, workload: Workload) -> Policy:
+        """The policy for one workload."""
+        return Policy.of(
             self.settings,
             workload,
             runs_given=self._runs_given,
             budgets_given=self._budgets_given,
-            workloads=self.sharing,
+            sharing=self.sharing,
         )
 
     def opens(self, verdict: Verdict) -> bool:
         """Whether a verdict lets the build pass under the settings."""
-        return self.policy(self.workloads[verdict.workload]).opens(verdict)
+        return self.settings.opens(verdict)
 
     # One workload
 
@@ -354,7 +354,7 @@ class Gate:
             expected = [
                 name for name in expected if name not in may_lack or self.baseline_file(name)
             ]
-        closing = close(expected, self.verdicts, self.policy(None))
+        closing = close(expected, self.verdicts, self.settings)
         if isinstance(machine, PerfgateError):
             return closing.but(*not_kept)
         files = tuple(f"{name} ({why})" for name, why in (skipped_files or {}).items())

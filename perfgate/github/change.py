@@ -33,7 +33,7 @@ from perfgate.model.workload import Declared
 from perfgate.store import Store
 from perfgate.system import git
 from perfgate.system.files import temporary_folder
-from perfgate.system.process import run_process
+from perfgate.system.process import Listening, run_process
 from perfgate.words.say import fact
 
 COLLECTING_S: Final = 600.0
@@ -136,7 +136,13 @@ def _base_at(change: Change, commit: str) -> tuple[State, Expected]:
         settings = _settings_in(tree.root)
         # A checkout that runs in the gate's own environment may need its setup to be imported.
         if settings.ab_setup and settings.ab_python is None:
-            set_up(tree, settings.ab_setup, env=change.env, time_left_s=math.inf)
+            set_up(
+                tree,
+                settings.ab_setup,
+                env=change.env,
+                time_left_s=math.inf,
+                listening=Listening(),
+            )
         state = state_of(tree.root, tree.top, lambda: _declared_there(tree, change.env))
         return state, _expected(Store(tree.root, settings.baselines))
 

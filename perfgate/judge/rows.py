@@ -143,7 +143,7 @@ def _rule(metric: Metric, case: Case) -> TimeRule:
         baseline=case.evidence.blessed,
     )
     learnt = rule.learnt + case.evidence.spread.get(metric, Learnt())
-    return replace(rule, learnt=learnt, shares=case.times * case.policy.workloads)
+    return replace(rule, learnt=learnt, shares=case.times * case.policy.sharing)
 
 
 def _looks_at_periods(judged: Sequence[JudgedRow], case: Case) -> tuple[Look, ...]:

@@ -43,7 +43,7 @@ def why_absent(process: Process, devices: Devices) -> Absent:
         absent[Metric.PAGEABLE_COPIES] = note("host-memory-unknown", copies=copies)
     for metrics, why in _unrecorded(process, devices):
         absent |= dict.fromkeys(metrics, why)
-    if not totals.calls.any():
+    if not len(totals.calls.start):
         why = None if len(process.timeline.calls.start) else missing.get("calls")
         absent |= dict.fromkeys(CALLED, why or note("no-calls", pid=process.pid))
     elif why := _calls_lost(process):

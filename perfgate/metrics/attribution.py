@@ -46,15 +46,10 @@ class Segments:
     """Index into `labels`, shape (n,)."""
     labels: tuple[str, ...]
     """Range names, grouped; the first is OUTSIDE_RANGES."""
-    instances: Ints
-    """Ranges begun in the steps, by label."""
-    cpu_ns: Ints
-    """Their time between push and pop, children included, by label."""
-    instances_between: Ints
-    """Ranges begun after a measured step and before the next one, by label: the usual place of a
-    loader's."""
-    cpu_ns_between: Ints
-    """Their time until the last step ends, children included, by label."""
+    begun: Ints
+    """Ranges begun in the steps, and those begun after a measured step and before the next one,
+    the usual place of a loader's; how many, and their time between push and pop, children included,
+    at most until the last step ends; shape (2, 2, labels)."""
 
     def __len__(self) -> int:
         return len(self.step)
@@ -91,8 +86,7 @@ def cut(ranges: Ranges, steps: StepSpans) -> Segments:
         distinct(ranges.name.codes[steps.rows]),
         steps=0 if steps.whole else len(steps),
     )
-    sums = _begun(ranges, steps, rows, label, len(labels))
-    (instances, cpu_ns), (instances_between, cpu_ns_between) = sums
+    begun = _begun(ranges, steps, rows, label, len(labels))
     times, innermost = _innermost(ranges.start[rows], ranges.end[rows], label)
     del eligible, rows, label
     edges = distinct(np.concatenate([steps.starts, steps.ends, times]))
@@ -110,10 +104,7 @@ def cut(ranges: Ranges, steps: StepSpans) -> Segments:
         turn=turn[row],
         label=label[row],
         labels=labels,
-        instances=instances,
-        cpu_ns=cpu_ns,
-        instances_between=instances_between,
-        cpu_ns_between=cpu_ns_between,
+        begun=begun,
     )
 
 

@@ -31,6 +31,10 @@ _KEYS: Final = 1_000_000
 """Name keys may exceed the number of rows by this much before they are renumbered."""
 
 
+_GRAPH_SHIFT = 32
+"""CUPTI numbers the nodes of a graph from its own number on, shifted so far."""
+
+
 class CallKind(IntFlag):
     """What a CUDA API call does, as far as it counts."""
 
@@ -101,7 +105,9 @@ def nested_in(inner: tuple[Ints, Ints, Ints], outer: tuple[Ints, Ints, Ints]) ->
 
 
 class ProcessCalls:
-    """The calls of one process in order of time, shape (n,) each."""
+    """The calls of one process in order of time, shape (n,) each, and which of them an operation is
+    of: the first of those that bear its correlation id (a runtime call and the driver call in it).
+    """
 
     def __init__(self, timeline: Timeline, process: int, segments: Segments) -> None:
         calls = timeline.calls
@@ -112,6 +118,8 @@ class ProcessCalls:
         self.start, self.end, self.thread = calls.start[rows], calls.end[rows], calls.thread[rows]
         self.correlation = calls.correlation[rows]
         self.segment = segments.at(self.start)
+        self.by_segment = np.bincount(self.segment, minlength=len(segments))
+        """How many."""
         self.turn = taken(segments.turn, self.segment)
         self.key, self.texts = texts_of(calls.name[rows], timeline.names)
         self._kind = taken(np.array([kind_of(text) for text in self.texts], np.uint8), self.key)
@@ -122,6 +130,29 @@ class ProcessCalls:
         # What is launched while a CUDA graph is being recorded runs later, with the graph.
         if recording.any():
             self.at_once = self.in_turn & ~np.isin(self.turn, self.turn[recording])
+        self._number()
+
+    def _number(self) -> None:
+        """Make the table in which `place` looks."""
+        ids, place = self.correlation, np.arange(len(self.start), dtype=np.int32)
+        named = ids != NO_CORRELATION
+        if np.count_nonzero(ids == 0) > SHARE_AN_ID:
+            named &= ids != 0
+        if not named.all():
+            ids, place = ids[named], place[named]
+        self.lowest = int(ids.min(initial=FOREVER))
+        """The lowest id of any call."""
+        self._ids: Ints | None = None
+        """All ids in order, where they are too sparse to be places in the table."""
+        least = self.lowest
+        if int(ids.max(initial=0)) - least > _SPARSE * len(ids) + 1_000_000:
+            self._ids, ids = np.unique(ids, return_inverse=True)
+            least = 0
+        size = max(int(ids.max(initial=least - 1)) - least + 1, 0)
+        self._table = np.full(size, -1, np.int32)
+        """By id, from the lowest on: the place of its call; -1 where there is none."""
+        for part in reversed([*parts(len(place))]):  # of equal ids the first is written last
+            self._table[ids[part][::-1] - least] = place[part][::-1]
 
     def are(self, kind: CallKind) -> Flags:
         """Which do this."""
@@ -139,33 +170,6 @@ class ProcessCalls:
             chosen[np.flatnonzero(by_driver)[nested_in(inner, outer)]] = False
         return chosen
 
-
-class Launches:
-    """When, and in which segment, the call with a correlation id began; of several calls with one
-    id (a runtime call and the driver call in it) the first counts."""
-
-    def __init__(self, correlation: Ints, begins: Ints, segment: SmallInts) -> None:
-        """Of the calls of one process, in order, with the segments in which they begin."""
-        self._times, self._segment = begins, segment
-        place = np.arange(len(begins), dtype=np.int32)
-        named = correlation != NO_CORRELATION
-        if np.count_nonzero(correlation == 0) > SHARE_AN_ID:
-            named &= correlation != 0
-        if not named.all():
-            correlation, place = correlation[named], place[named]
-        self.lowest = int(correlation.min(initial=FOREVER))
-        """The lowest id of any call."""
-        self._ids: Ints | None = None
-        """All ids in order, where they are too sparse to be places in the table."""
-        if int(correlation.max(initial=0)) - self.lowest > _SPARSE * len(correlation) + 1_000_000:
-            self._ids, correlation = np.unique(correlation, return_inverse=True)
-        least = 0 if self._ids is not None else self.lowest
-        size = max(int(correlation.max(initial=least - 1)) - least + 1, 0)
-        self._table = np.full(size, -1, np.int32)
-        """By id, from the lowest on: the place of its call; -1 where there is none."""
-        for part in reversed([*parts(len(place))]):  # of equal ids the first is written last
-            self._table[correlation[part][::-1] - least] = place[part][::-1]
-
     def place(self, correlation: Ints) -> SmallInts:
         """The place of each operation's call among the calls, -1 where no call has its id."""
         if self._ids is not None:
@@ -182,11 +186,44 @@ class Launches:
 
     def begun(self, place: SmallInts) -> Ints:
         """When the calls in these places began, `FOREVER` where there is none."""
-        return _taken(self._times, place, FOREVER)
+        return _taken(self.start, place, FOREVER)
 
     def segment_at(self, place: SmallInts) -> SmallInts:
         """The segments of the calls in these places, -1 where there is none."""
-        return _taken(self._segment, place, -1)
+        return _taken(self.segment, place, -1)
+
+    def lost_copies(self, left_by: Flags) -> tuple[int, int]:
+        """How many calls copy, and how many copies the last turns lack; `left_by` says which calls
+        left one.
+
+        Some calls never leave a copy (of no bytes, by a kernel): those of a name that has none are
+        not asked after, unless the capture holds no copy of the process at all. Others leave one in
+        some turns and none in others. A profiler that stopped too early lacks the last copies: from
+        some turn on fewer are held than usual, and more calls lack theirs. A lost buffer of
+        records, in between, lacks kernels as well.
+
+        ```
+        held     2 2 1 2 2 2 0 0
+        lacking  1 0 1 1 1 1 3 3      4 are lost: two a turn of the last two
+        ```
+        """
+        copying = np.flatnonzero(self.are(CallKind.COPY) & self.at_once & (self.correlation > 0))
+        if not left_by.any():
+            return len(copying), len(copying)
+        key, turn = self.key[copying], self.turn[copying]
+        found = left_by[self.place(self.correlation[copying])]
+        asked = np.isin(key, distinct(key[found]))
+        if not asked.any():
+            return 0, 0
+        turns = int(self.turn.max()) + 1
+        holds, lacks = (
+            np.bincount(turn[some], minlength=turns) for some in (found, asked & ~found)
+        )
+        until = int(np.flatnonzero(holds)[-1]) + 1
+        usual_held, usual_lacking = np.median(holds[:until]), np.median(lacks[:until])
+        after = int(np.flatnonzero(holds >= usual_held)[-1]) + 1
+        lost = np.minimum(usual_held - holds[after:], lacks[after:] - usual_lacking)
+        return int(asked.sum()), int(np.maximum(lost, 0).sum())
 
 
 def _taken(values: NDArray[_Whole], place: SmallInts, none: int) -> NDArray[_Whole]:
@@ -195,6 +232,37 @@ def _taken(values: NDArray[_Whole], place: SmallInts, none: int) -> NDArray[_Who
     found = values.take(place)
     found[place < 0] = none
     return found
+
+
+def lost_nodes(launch: Ints, node: Ints) -> tuple[int, int]:
+    """How many kernels the launches of CUDA graphs traced node by node should hold together, and
+    how many of them lack.
+
+    Args:
+        launch: the correlation id of each kernel in a graph.
+        node: the node that it was.
+
+    What a graph runs may differ from launch to launch (branches, nodes switched off), but not all
+    of it: what decides on a branch runs each time. So only graphs none of whose nodes is in all of
+    their launches count, and count whole.
+
+    ```
+    launch    1      2      3            1      2      3
+    nodes     a b    b c    a   c        a b    a c    a
+              a third is lost            branches: nothing is known to be lost
+    ```
+    """
+    launch, node = launch[launch > 0], node[launch > 0]
+    launches, nodes = distinct(launch), distinct(node)
+    graphs, of_node = np.unique(nodes >> _GRAPH_SHIFT, return_inverse=True)
+    # A node may run several times in a launch, in a loop.
+    ran = distinct(np.searchsorted(launches, launch) * len(nodes) + np.searchsorted(nodes, node))
+    of_launch, of_ran = np.divmod(ran, max(len(nodes), 1))
+    pairs = distinct(of_launch * len(graphs) + of_node[of_ran])
+    launched = np.bincount(pairs % max(len(graphs), 1), minlength=len(graphs))[of_node]
+    lacking = launched - np.bincount(of_ran, minlength=len(nodes))
+    is_whole = np.isin(of_node, of_node[lacking == 0])
+    return int(launched[~is_whole].sum()), int(lacking[~is_whole].sum())
 
 
 def texts_of(key: SmallInts, names: Mapping[int, str]) -> tuple[SmallInts, list[str]]:

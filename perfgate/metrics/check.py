@@ -12,12 +12,12 @@ from perfgate.metrics.absent import MOST_LOST, why_unplaced
 from perfgate.metrics.devices import Devices, idle_of, on
 from perfgate.metrics.process import STRAY, Process
 from perfgate.metrics.steps import StepSpans
-from perfgate.metrics.tally import GRAPH_WORDS
 from perfgate.metrics.warmup import unsettled
 from perfgate.model.arrays import distinct
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, Severity, Value, note
 from perfgate.model.reports import ReportName, Reports
+from perfgate.model.sample import WHOLE_GRAPHS
 from perfgate.model.timeline import Timeline
 
 EMPTY_BELOW_MS: Final = 0.02
@@ -168,10 +168,10 @@ def _without_records(process: Process) -> Iterator[Note]:
     them counts that hardly comes by chance.
     """
     steps, totals = process.steps, process.totals
-    if steps.whole or not totals.calls.any():
+    if steps.whole or not len(totals.calls.start):
         return
     operations = process.by_step(totals.operations)
-    working = np.flatnonzero(operations + process.by_step(totals.calls))
+    working = np.flatnonzero(operations + process.by_step(totals.calls.by_segment))
     # Of a loop that hardly uses a GPU, calls come and go with what it allocates.
     if len(working) < max(FEWEST_WORKING, STRAY * len(steps)) or not np.median(operations[working]):
         return
@@ -198,7 +198,7 @@ def _uncounted(process: Process, step_ms: float | None) -> Iterator[Note]:
     without any."""
     totals, done = process.totals, process.done
     # Where no call was recorded at all, the counts that are absent for it say so.
-    if totals.outside > _few(totals.linkable) and totals.calls.any():
+    if totals.outside > _few(totals.linkable) and len(totals.calls.start):
         yield _bad("operations-of-no-step", held=totals.linkable, outside=totals.outside)
     overtaken = np.append(False, done[1:] == done[:-1])
     # The step behind those that an operation spans has a period that is too short as well.
@@ -225,7 +225,7 @@ def _other_notes(process: Process, step_ms: float | None) -> Iterator[Note]:
         yield note("counted-where-run", operations=linkless)
     if earlier := totals.before_capture:
         yield note("launched-before-capture", Severity.WARN, operations=earlier)
-    if (graphs := totals.kernels.get(GRAPH_WORDS)) is not None:
+    if (graphs := totals.kernels.get(WHOLE_GRAPHS)) is not None:
         yield note("graphs-traced-whole", per_step=graphs.count / len(process.steps))
     if passing := [device for device in totals.devices if device not in process.in_use]:
         gpus = tuple(process.gpu_title(device) for device in passing)

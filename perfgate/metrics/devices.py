@@ -24,11 +24,11 @@ from perfgate.model.timeline import (
 )
 
 _OF: Final = {
-    Metric.H2D_EXPOSED_MS: Metric.H2D_MS,
-    Metric.NCCL_EXPOSED_MS: Metric.NCCL_MS,
-    Metric.MEM_EXPOSED_MS: Metric.MEM_EXPOSED_MS,
+    Metric.H2D_EXPOSED_MS: (Metric.H2D_MS, "kernels"),
+    Metric.NCCL_EXPOSED_MS: (Metric.NCCL_MS, "all but NCCL"),
+    Metric.MEM_EXPOSED_MS: (Metric.MEM_EXPOSED_MS, "kernels"),
 }
-"""Of which operations (`Group.metric`) each is the part that nothing hides."""
+"""Of which operations (`Group.metric`) each is the part that nothing hides, and what could."""
 
 
 class Devices:
@@ -51,20 +51,19 @@ class Devices:
         self.present = sorted(present)
         """Those on which any process of the capture ran anything."""
         copied = bool(len(t.copies.start) or len(t.memsets.start))
-        self._all: dict[int, Future[Idle]] = {}
-        self._kernels: dict[int, Future[Idle]] = {}
-        self._but_nccl: dict[int, Future[Idle]] = {}
+        self._idle: dict[tuple[int, str], Future[Idle]] = {}
+        """By device, and by what does not run."""
         for one in self.present:
-            self._all[one] = pool.submit(idle_of, on(one, kernels, *rest))
+            self._idle[one, "any"] = pool.submit(idle_of, on(one, kernels, *rest))
             if copied:
-                self._kernels[one] = pool.submit(idle_of, on(one, kernels, t.graphs))
+                self._idle[one, "kernels"] = pool.submit(idle_of, on(one, kernels, t.graphs))
             if self.nccl.any():
-                others = (kernels, (kernels.device == one) & ~self.nccl)
-                self._but_nccl[one] = pool.submit(idle_of, [others, *on(one, *rest)])
+                others = [(kernels, (kernels.device == one) & ~self.nccl), *on(one, *rest)]
+                self._idle[one, "all but NCCL"] = pool.submit(idle_of, others)
 
     def idle(self, device: int) -> Idle:
         """Times without any operation."""
-        return self._all[device].result()
+        return self._idle[device, "any"].result()
 
     def exposed(self, process: Process, device: int) -> dict[Metric, Ints]:
         """What lies in the idle time of what it could have overlapped with, ns on one device, by
@@ -75,19 +74,15 @@ class Devices:
         """
         size = len(process.segments)
         found: dict[Metric, Ints] = {}
-        for metric, of in _OF.items():
+        for metric, (of, others) in _OF.items():
             own = [one for one in process.totals.groups if (one.metric, one.device) == (of, device)]
             found[metric] = np.zeros(size, np.int64)
-            if not own:
-                continue
-            others = self._but_nccl if of is Metric.NCCL_MS else self._kernels
-            idle = others[device].result()
-            found[metric] = idle.overlap_by(
-                np.concatenate([one.segment for one in own]),
-                np.concatenate([one.start for one in own]),
-                np.concatenate([one.end for one in own]),
-                size,
-            )
+            if own:
+                idle = self._idle[device, others].result()
+                segment = np.concatenate([one.segment for one in own])
+                start = np.concatenate([one.start for one in own])
+                end = np.concatenate([one.end for one in own])
+                found[metric] = idle.overlap_by(segment, start, end, size)
         return found
 
 
@@ -118,12 +113,12 @@ def gaps_by_segment(process: Process, windows: Windows, idle: Idle, device: int)
     for a copy, or for itself; what the CPU does meanwhile has no part in it. Where it was launched
     later, the GPU waits for what the CPU does.
     """
-    segments, launches, ends = process.segments, process.totals.launches, idle.ends
+    segments, calls, ends = process.segments, process.totals.calls, idle.ends
     ids = _launched_by(process, ends, device)
     queued = np.zeros(len(ids), np.bool_)
     by_launch = np.zeros(len(segments), np.int64)
     for part in parts(len(ids)):
-        begun = launches.begun(launches.place(ids[part]))
+        begun = calls.begun(calls.place(ids[part]))
         queued[part] = waits = (begun < idle.starts[part]) & (ids[part] > 0)
         lasted = windows.until(ends[part][waits]) - windows.until(idle.starts[part][waits])
         np.add.at(by_launch, segments.at(begun[waits]), lasted)

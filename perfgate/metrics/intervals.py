@@ -9,7 +9,6 @@ from typing import Final
 
 import numpy as np
 
-from perfgate.model.arrays import parts
 from perfgate.model.timeline import Flags, Ints, SmallInts
 
 FOREVER = 2**61
@@ -166,12 +165,4 @@ def sum_by(keys: Ints | SmallInts, values: Ints, size: int) -> Ints:
     """Exact sums of int64 values by key 0..size-1."""
     sums = np.zeros(size, np.int64)
     np.add.at(sums, keys, values)
-    return sums
-
-
-def time_by(keys: Ints | SmallInts, starts: Ints, ends: Ints, size: int) -> Ints:
-    """How long intervals last together by key 0..size-1."""
-    sums = np.zeros(size, np.int64)
-    for part in parts(len(keys)):
-        np.add.at(sums, keys[part], ends[part] - starts[part])
     return sums

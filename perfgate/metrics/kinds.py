@@ -1,18 +1,28 @@
-"""What range names are without what is said of a single one: numbers, ids, sizes."""
+"""What range names are without what is said of a single one: numbers, ids, sizes; and which of
+them may be meant by a name that none bears."""
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
+from perfgate.metrics.intervals import sum_by
 from perfgate.model.arrays import RangeNames
 from perfgate.model.sample import OUTSIDE_RANGES
-from perfgate.model.timeline import SmallInts
+from perfgate.model.timeline import Ranges, SmallInts
+from perfgate.model.workload import OWN_RANGES
 
+SUGGESTIONS: Final = 5
+"""Range names in a message."""
+NEAR: Final = 0.75
+"""How alike (difflib's ratio) a name is to what was asked for, from which it may be meant."""
+_SPECIAL: Final = re.compile(r"[][.^$*+?{}\\|()]")
+"""What a pattern needs a backslash before."""
 MANY_NAMES: Final = 40
 """Above this many range names, names seen once are grouped even where steps do not show an index
 apart from a name."""
@@ -88,3 +98,25 @@ def grouped(
     labels = (OUTSIDE_RANGES, *sorted({*texts} - {OUTSIDE_RANGES}))
     number = {label: index for index, label in enumerate(labels)}
     return labels, np.array([number[text] for text in texts], np.int32)[code]
+
+
+def likely_steps(ranges: Ranges, step: str, *, is_pattern: bool) -> tuple[str, ...]:
+    """Names as a user would ask for them: what was misspelt first, then the most frequent.
+
+    Of a pattern those that differ in numbers only are one. Of equally frequent ones the longer come
+    first: steps hold the others.
+    """
+    texts, codes = ranges.name.texts, ranges.name.codes
+    counts = np.bincount(codes, minlength=len(texts)).tolist()
+    lasted = sum_by(codes, ranges.end - ranges.start, len(texts)).tolist()
+    total: defaultdict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
+    for text, count, ns in zip(texts, counts, lasted, strict=True):
+        if text in OWN_RANGES:
+            continue
+        pieces = (_SPECIAL.sub(r"\\\g<0>", piece) for piece in NUMBER.split(text))
+        asked = r"\d+".join(pieces) if is_pattern else text
+        before = total[asked]
+        total[asked] = before[0] + count, before[1] + ns
+    near = difflib.get_close_matches(step, total, n=SUGGESTIONS, cutoff=NEAR)
+    frequent = sorted(total, key=lambda asked: (*(-one for one in total[asked]), asked))
+    return tuple(dict.fromkeys([*near, *frequent]))[:SUGGESTIONS]

@@ -3,9 +3,10 @@ know the judge."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from functools import reduce
 from typing import Unpack
 
@@ -84,16 +85,15 @@ def by_gpu(processes: Sequence[ProcessSample]) -> tuple[ProcessSample, ...]:
     Of ranks whose numbers are not known the GPU says which is which from run to run; process ids do
     not.
     """
-    meant: defaultdict[int | None, set[int]] = defaultdict(set)
-    for device in (one for process in processes for one in process.devices):
-        meant[device.ordinal].add(device.device)
+    meant = {(one.ordinal, one.device) for process in processes for one in process.devices}
     # Numbers that mean different GPUs in different processes are left out.
-    if unclear := {ordinal for ordinal, its in meant.items() if len(its) > 1}:
+    means = Counter(ordinal for ordinal, _ in meant)
+    if max(means.values(), default=0) > 1:
         processes = [
             process.model_copy(
                 update={
                     "devices": tuple(
-                        one.model_copy(update={"ordinal": None}) if one.ordinal in unclear else one
+                        one.model_copy(update={"ordinal": None}) if means[one.ordinal] > 1 else one
                         for one in process.devices
                     )
                 }
@@ -141,7 +141,7 @@ def _measured(
             for device, its in per_device.items()
         ),
         ranges=range_samples(process.segments, ranges, steps=count),
-        kernels=kernel_samples(totals.kernels, totals.memory, steps=count) if placed else (),
+        kernels=kernel_samples(totals, steps=count) if placed else (),
         copies=copy_samples(totals.copies, steps=count) if placed else (),
         syncs=()
         if Metric.SYNCS in absent
@@ -152,13 +152,10 @@ def _measured(
 
 def _device_sample(process: Process, device: int, values: dict[Metric, float]) -> DeviceSample:
     timeline = process.timeline
-    gpu = next((one for one in timeline.gpus if one.device == device), None)
+    known = (asdict(one) for one in timeline.gpus if one.device == device)
     return DeviceSample(
-        device=device,
+        **next(known, {"device": device}),
         ordinal=timeline.ordinals.get((process.steps.process, device)),
-        uuid=gpu.uuid if gpu else None,
-        bus=gpu.bus if gpu else None,
-        name=gpu.name if gpu else None,
         values=values,
     )
 

@@ -109,8 +109,8 @@ class Process:
     def segment_of(self, ops: Spans, rows: Ints) -> SmallInts:
         """The segments in which some of its operations were launched; where no call did that, in
         which they began."""
-        launches = self.totals.launches
-        segment = launches.segment_at(launches.place(ops.correlation[rows]))
+        calls = self.totals.calls
+        segment = calls.segment_at(calls.place(ops.correlation[rows]))
         if isinstance(ops, Copies):
             segment[np.isin(ops.kind[rows], MANAGED_COPIES)] = -1
         alone = segment < 0

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple, NotRequired, TypedDict
+from dataclasses import dataclass, field, replace
+from typing import Final, NotRequired, TypedDict, Unpack
 
 import numpy as np
 
 from perfgate.metrics.intervals import Idle, sum_by
-from perfgate.metrics.kinds import NUMBER, kinds_of
+from perfgate.metrics.kinds import kinds_of, likely_steps
 from perfgate.model.arrays import RangeNames, distinct, parts
 from perfgate.model.errors import ConfigInvalid, StepsNotFound
 from perfgate.model.note import Note, Severity, note
@@ -22,12 +21,6 @@ from perfgate.model.workload import OWN_RANGES, START_RANGE, STEP_RANGE, WAIT_RA
 CUT_BELOW: Final = 0.8
 """A last step that ends with the capture and is shorter than this share of the median step was cut
 off."""
-SUGGESTIONS: Final = 5
-"""Range names in a message."""
-NEAR: Final = 0.75
-"""How alike (difflib's ratio) a name is to what was asked for, from which it may be meant."""
-_SPECIAL: Final = re.compile(r"[][.^$*+?{}\\|()]")
-"""What a pattern needs a backslash before."""
 MOST_STEP_NAMES: Final = 40
 """Names of steps that are kept; more of them are no names but values."""
 
@@ -88,14 +81,7 @@ class StepRule(TypedDict):
     steps: NotRequired[int | None]
 
 
-def find_steps(
-    timeline: Timeline,
-    *,
-    step: str | None,
-    is_pattern: bool = False,
-    warmup: int = 0,
-    steps: int | None = None,
-) -> tuple[StepSpans, ...]:
+def find_steps(timeline: Timeline, **rule: Unpack[StepRule]) -> tuple[StepSpans, ...]:
     """The steps of every process that has any, by process index; with `step` None the window of
     each as one.
 
@@ -119,18 +105,23 @@ def find_steps(
         StepsNotFound: no process has a step left after warm-up, or there is nothing to measure.
         ConfigInvalid: `step` is no regular expression though `is_pattern` is set.
     """
+    ranges, step, start = timeline.ranges, rule["step"], None
     if step is None:
         windows = [_whole_window(timeline, process) for process in range(len(timeline.processes))]
-        if found := tuple(one for one in windows if one is not None):
-            return found
+        if whole := tuple(one for one in windows if one is not None):
+            return whole
         raise StepsNotFound("nothing-captured", source=timeline.source)
-    ranges, start = timeline.ranges, None
-    rule = _Rule(step=step, is_pattern=is_pattern, warmup=warmup, steps=steps)
-    matching = rule.matching(ranges)
+    asked = _Rule(
+        step=step,
+        is_pattern=rule.get("is_pattern", False),
+        warmup=rule.get("warmup", 0),
+        steps=rule.get("steps"),
+    )
+    matching = asked.matching(ranges)
     opens = np.flatnonzero(ranges.name.bear(START_RANGE) & ranges.closed)
     if step == STEP_RANGE and len(opens):
         start = int(opens[np.argmax(ranges.end[opens])])
-    chosen: list[_Chosen] = []
+    found: list[StepSpans] = []
     without: list[Note] = []
     for process, pid in enumerate(timeline.processes):
         rows = np.flatnonzero(matching & (ranges.process == process))
@@ -139,29 +130,18 @@ def find_steps(
         if start is not None and process != ranges.process[start]:
             without.append(note("steps-of-others", Severity.WARN, pid=pid, ranges=len(rows)))
             continue
-        own = _of_process(ranges, rule, rows, start)
-        if len(own.rows):
-            chosen.append(own)
-        elif own.drawn:
-            fields = {"pid": pid, "ranges": own.drawn, "matching": len(rows)}
+        notes: list[Note] = []
+        drawn = _drawn(ranges, asked, rows, start, notes)
+        used = drawn[asked.warmup :][: asked.steps]
+        if len(used):
+            steps = _spans(ranges, used, notes)
+            found.append(replace(steps, drawn=len(drawn)) if asked.is_pattern else steps)
+        elif len(drawn):
+            fields = {"pid": pid, "ranges": len(drawn), "matching": len(rows)}
             without.append(Note(code="all-warmup", severity=Severity.WARN, fields=fields))
-    if not chosen:
-        raise _not_found(timeline, rule, matching, without)
-    return tuple(
-        StepSpans(
-            process=int(ranges.process[one.rows[0]]),
-            starts=ranges.start[one.rows],
-            ends=_until_next(ranges, one.rows),
-            thread=int(ranges.thread[one.rows[0]]),
-            rows=one.rows,
-            range_ends=ranges.end[one.rows],
-            resumes=_resumes(ranges, one.rows),
-            drawn=one.drawn if is_pattern else None,
-            names=one.names,
-            notes=(*one.notes, *without),
-        )
-        for one in chosen
-    )
+    if not found:
+        raise _not_found(timeline, asked, matching, without)
+    return tuple(replace(one, notes=(*one.notes, *without)) for one in found)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -200,20 +180,12 @@ def _matched_from(pattern: re.Pattern[str], text: str) -> int:
     return next((place for place in places if pattern.fullmatch(text, place)), -1)
 
 
-class _Chosen(NamedTuple):
-    """The ranges of one process that are measured."""
+def _drawn(ranges: Ranges, rule: _Rule, rows: Ints, start: int | None, notes: list[Note]) -> Ints:
+    """The steps that a process drew, on the thread with most of them, the warm-up too; what is to
+    be known of them goes to `notes`.
 
-    rows: Ints
-    drawn: int
-    """How many there are with the warm-up and those behind the last that is used."""
-    names: Mapping[str, float]
-    notes: Sequence[Note]
-
-
-def _of_process(ranges: Ranges, rule: _Rule, rows: Ints, start: int | None) -> _Chosen:
-    """The steps that are measured, of one process; `rows` are its ranges that match, `start` is the
-    `START_RANGE`."""
-    notes: list[Note] = []
+    `rows` are its ranges that match, `start` is the `START_RANGE`.
+    """
     if start is not None:
         # Pushed and popped on its thread: between two turns nothing but perfgate runs there.
         same = (ranges.thread[rows] == ranges.thread[start]) & ranges.push_pop[rows]
@@ -229,9 +201,9 @@ def _of_process(ranges: Ranges, rule: _Rule, rows: Ints, start: int | None) -> _
     rows = _of_one_thread(by_thread, notes)
     if rule.steps is None:
         rows = _without_cut_last(ranges, rows, notes)
-    drawn, rows = len(rows), rows[rule.warmup :]
-    lacks = rule.steps is not None and len(rows) < rule.steps
-    if len(rows) and outermost < len(closed) and (rule.is_pattern or lacks):
+    left = len(rows) - rule.warmup
+    lacks = rule.steps is not None and left < rule.steps
+    if left > 0 and outermost < len(closed) and (rule.is_pattern or lacks):
         notes.append(note("ranges-nested", Severity.WARN, ranges=len(closed) - outermost))
     if rule.steps is not None and start is None and not rule.is_pattern:
         held = outermost - rule.warmup
@@ -239,11 +211,24 @@ def _of_process(ranges: Ranges, rule: _Rule, rows: Ints, start: int | None) -> _
             # More ranges than the declared steps bear their name: it may be the project's own.
             fields = {"ranges": held, "name": rule.step, "steps": rule.steps}
             notes.append(Note(code="steps-ambiguous", severity=Severity.INVALID, fields=fields))
-    rows = rows[: rule.steps]
+    return rows
+
+
+def _spans(ranges: Ranges, rows: Ints, notes: Sequence[Note]) -> StepSpans:
+    """The steps that are measured, of one thread."""
     found = Counter(kinds_of(list(ranges.name[rows])))
     few = sorted(found.items()) if len(found) <= MOST_STEP_NAMES else ()
-    names = {name: round(count / len(rows), 3) for name, count in few}
-    return _Chosen(rows, drawn, names, notes)
+    return StepSpans(
+        process=int(ranges.process[rows[0]]),
+        starts=ranges.start[rows],
+        ends=_until_next(ranges, rows),
+        thread=int(ranges.thread[rows[0]]),
+        rows=rows,
+        range_ends=ranges.end[rows],
+        resumes=_resumes(ranges, rows),
+        names={name: round(count / len(rows), 3) for name, count in few},
+        notes=tuple(notes),
+    )
 
 
 def _outermost(ranges: Ranges, rows: Ints) -> Ints:
@@ -382,26 +367,8 @@ def _not_found(
         return StepsNotFound("steps-left-open", ranges=opened, **of)
     if set(names.texts) <= set(OWN_RANGES):
         return StepsNotFound("no-ranges", **of)
-    return StepsNotFound("steps-misnamed", likely=_likely(timeline.ranges, rule), **of)
-
-
-def _likely(ranges: Ranges, rule: _Rule) -> tuple[str, ...]:
-    """Names as a user would ask for them: what was misspelt first, then the most frequent.
-
-    Of a pattern those that differ in numbers only are one. Of equally frequent ones the longer come
-    first: steps hold the others.
-    """
-    texts, codes = ranges.name.texts, ranges.name.codes
-    counts = np.bincount(codes, minlength=len(texts)).tolist()
-    lasted = sum_by(codes, ranges.end - ranges.start, len(texts)).tolist()
-    total: defaultdict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
-    for text, count, ns in zip(texts, counts, lasted, strict=True):
-        if text in OWN_RANGES:
-            continue
-        pieces = (_SPECIAL.sub(r"\\\g<0>", piece) for piece in NUMBER.split(text))
-        asked = r"\d+".join(pieces) if rule.is_pattern else text
-        before = total[asked]
-        total[asked] = before[0] + count, before[1] + ns
-    near = difflib.get_close_matches(rule.step, total, n=SUGGESTIONS, cutoff=NEAR)
-    frequent = sorted(total, key=lambda asked: (*(-one for one in total[asked]), asked))
-    return tuple(dict.fromkeys([*near, *frequent]))[:SUGGESTIONS]
+    return StepsNotFound(
+        "steps-misnamed",
+        likely=likely_steps(timeline.ranges, rule.step, is_pattern=rule.is_pattern),
+        **of,
+    )

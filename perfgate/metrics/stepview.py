@@ -13,12 +13,13 @@ import numpy as np
 from perfgate.metrics.devices import idle_of, on
 from perfgate.metrics.process import Process
 from perfgate.metrics.steps import StepRule, find_steps
-from perfgate.metrics.tally import GRAPH_WORDS, MEMSET_WORDS, NCCL_KERNEL, copy_words
+from perfgate.metrics.tally import NCCL_KERNEL, copy_words
 from perfgate.model.arrays import distinct
 from perfgate.model.errors import StepsNotFound
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note
 from perfgate.model.pagedata import Bar, Lane, StepView
+from perfgate.model.sample import MEMSETS, WHOLE_GRAPHS
 from perfgate.model.timeline import (
     NO_STREAM,
     Copies,
@@ -275,7 +276,7 @@ def _called(timeline: Timeline, ops: Spans, rows: Ints) -> list[tuple[_Kind, str
         return [("nccl" if NCCL_KERNEL.match(text) else "kernel", text) for text in texts]
     if not isinstance(ops, Copies):
         whole = ops is timeline.graphs
-        return [("graph", GRAPH_WORDS) if whole else ("memset", MEMSET_WORDS)] * len(rows)
+        return [("graph", WHOLE_GRAPHS) if whole else ("memset", MEMSETS)] * len(rows)
     columns = (ops.kind[rows], ops.source[rows], ops.target[rows], ops.bytes[rows])
     found: list[tuple[_Kind, str]] = []
     for kind, source, target, moved in zip(*(one.tolist() for one in columns), strict=True):

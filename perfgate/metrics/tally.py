@@ -13,17 +13,16 @@ import numpy as np
 from perfgate.metrics.attribution import Segments
 from perfgate.metrics.calls import (
     CallKind,
-    Launches,
     ProcessCalls,
     base_name,
+    lost_nodes,
     rows_of,
     texts_of,
 )
-from perfgate.metrics.intervals import FOREVER, sum_by, time_by
-from perfgate.metrics.lost import lost_copies, lost_nodes
+from perfgate.metrics.intervals import FOREVER, sum_by
 from perfgate.model.arrays import distinct, parts, taken
 from perfgate.model.metric import Metric
-from perfgate.model.sample import MEMSETS, WHOLE_GRAPHS
+from perfgate.model.sample import WHOLE_GRAPHS
 from perfgate.model.timeline import (
     MANAGED_COPIES,
     NO_NODE,
@@ -53,8 +52,6 @@ COPY_WORDS: Final[Mapping[int, str]] = {
     CopyKind.UVM_D2D: "CUDA memcpy Unified Device-to-Device",
 }
 """nsys's words since 2023.4."""
-MEMSET_WORDS: Final = MEMSETS
-GRAPH_WORDS: Final = WHOLE_GRAPHS
 
 CLOCKS_APART_NS: Final = 50_000
 """An operation may begin this much before its call: two clocks are made one. On an H200 it is 10 us
@@ -114,9 +111,9 @@ class _Ran:
     """Which calls left one in the table, in turns or not; by their place, and one more for none."""
 
     @property
-    def ns(self) -> Ints:
-        """How long each took."""
-        return self.end - self.start
+    def work(self) -> Work:
+        """All of it."""
+        return Work(count=len(self.start), ns=int((self.end - self.start).sum()))
 
     def group(self, total: Tally, metric: Metric, which: Flags | None = None) -> None:
         """Keep them, or some of them, by device."""
@@ -133,13 +130,8 @@ class _Ran:
 class Tally:
     """All sums of one process that its metrics are made of."""
 
-    process: int
     segments: Segments
-    launches: Launches
-    """The calls of the process."""
-    calls_made: int
-    calls: Ints
-    """How many, by segment."""
+    calls: ProcessCalls
     first_step: int
     """The first segment of a step."""
     from_first: bool
@@ -161,8 +153,8 @@ class Tally:
     copies: dict[tuple[int, int | None], Work] = field(default_factory=dict)
     """Copies launched in turns, by `CopyKind` and by the host's `MemoryKind`, None where neither
     end is the host."""
-    memory: dict[str, Work] = field(default_factory=dict)
-    """Copies and memsets launched in turns, in nsys's words."""
+    memsets: Work = field(default_factory=Work)
+    """Launched in turns."""
     syncs: dict[tuple[str, int], Work] = field(default_factory=dict)
     """Synchronising calls in turns, by base name and label."""
     linkable: int = 0
@@ -198,22 +190,22 @@ class Tally:
     copies_lost: int = 0
     """Copies of theirs that it should hold and does not."""
 
-    def attribute(self, ops: Spans) -> _Ran:
+    def attribute(self, ops: Spans, process: int) -> _Ran:
         """Find the segments of the process's operations in a table, and add up what all tables have
         in common; in parts that the processor's cache holds."""
-        mine = rows_of(ops.process, self.process)
+        mine = rows_of(ops.process, process)
         start, end, ids = ops.start[mine], ops.end[mine], ops.correlation[mine]
         managed = np.zeros(len(start), np.bool_)
         if isinstance(ops, Copies):
             managed = np.isin(ops.kind[mine], MANAGED_COPIES)
         segment = np.empty(len(start), np.int32)
-        left_by = np.zeros(self.calls_made + 1, np.bool_)
+        left_by = np.zeros(len(self.calls.start) + 1, np.bool_)
         for part in parts(len(start)):
-            place = self.launches.place(ids[part])
+            place = self.calls.place(ids[part])
             left_by[place] = True
             # Managed memory moves by page fault, and belongs to the step in which it began.
             place[managed[part]] = -1
-            here = self.launches.segment_at(place)
+            here = self.calls.segment_at(place)
             if (here < 0).any():
                 self._place_others(here, managed[part], start[part], ids[part])
             segment[part] = here
@@ -237,7 +229,7 @@ class Tally:
             # A capture's times may be negative, and 0 one of its last.
             end = np.where(untimed, -FOREVER, end)
         np.maximum.at(self.last_end, segment, end)
-        ahead = self.launches.begun(place) - start
+        ahead = self.calls.begun(place) - start
         early = (ahead > CLOCKS_APART_NS) & (place >= 0) & ~untimed
         if early.any():
             in_turn = self.segments.turn.take(segment) >= 0
@@ -247,7 +239,7 @@ class Tally:
         """Put those without a call where they ran, in place."""
         if self.from_first:
             # The ids of calls rise: what has a lower one than the first was launched before it.
-            before = (segment < 0) & ~managed & (ids > 0) & (ids < self.launches.lowest)
+            before = (segment < 0) & ~managed & (ids > 0) & (ids < self.calls.lowest)
             segment[before] = 0
             self.before_capture += int(np.count_nonzero(before))
         unknown = np.flatnonzero(segment < 0)
@@ -263,50 +255,43 @@ class Tally:
 def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
     """Add up one process. Linear in operations and calls that are nearly in order of time."""
     calls, size = ProcessCalls(timeline, process, segments), len(segments)
-    called = np.bincount(calls.segment, minlength=size)
-    begun = int(np.argmax(called > 0))
+    begun = int(np.argmax(calls.by_segment > 0))
     first = segments.step[: begun + 1].max() < 1 and segments.turn[0] < 0
     total = Tally(
-        process=process,
         segments=segments,
-        launches=Launches(calls.correlation, calls.start, calls.segment),
-        calls_made=len(calls.start),
-        calls=called,
+        calls=calls,
         first_step=int(np.argmax(segments.step >= 0)),
-        from_first=bool(called.any() and first),
+        from_first=bool(len(calls.start) and first),
         operations=np.zeros(size, np.int64),
         last_end=np.full(size, -FOREVER, np.int64),
         calls_lost=np.zeros(size, np.int64),
     )
-    kernels, graphs = total.attribute(timeline.kernels), total.attribute(timeline.graphs)
+    kernels, graphs = (total.attribute(ops, process) for ops in (timeline.kernels, timeline.graphs))
     # A kernel or graph without a call may be of a launch of which nothing is found.
     unclaimed = total.without_call
-    memsets, copies = total.attribute(timeline.memsets), total.attribute(timeline.copies)
+    memsets, copies = (total.attribute(ops, process) for ops in (timeline.memsets, timeline.copies))
     _add_kernels(total, timeline, kernels)
-    for ran, metric, named, words in (
-        (graphs, Metric.KERNEL_MS, total.kernels, GRAPH_WORDS),
-        (memsets, Metric.MEM_EXPOSED_MS, total.memory, MEMSET_WORDS),
-    ):
-        ran.group(total, metric)
-        if len(ran.start):
-            named[words] = Work(count=len(ran.start), ns=int(ran.ns.sum()))
+    graphs.group(total, Metric.KERNEL_MS)
+    if len(graphs.start):
+        total.kernels[WHOLE_GRAPHS] = graphs.work
+    memsets.group(total, Metric.MEM_EXPOSED_MS)
+    total.memsets = memsets.work
     _add_copies(total, timeline.copies, copies)
     for metric in (Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_MS):
         groups = [one for one in total.groups if one.metric is metric]
-        sums = (time_by(one.segment, one.start, one.end, size) for one in groups)
+        sums = (sum_by(one.segment, one.end - one.start, size) for one in groups)
         total.by_segment[metric] = sum(sums, np.zeros(size, np.int64))
     total.devices = tuple(sorted({one.device for one in total.groups}))
-    by_other = copies.left_by | graphs.left_by | memsets.left_by
-    _add_calls(total, timeline, calls, kernels.left_by, by_other)
+    _add_calls(total, timeline, kernels.left_by, copies.left_by | graphs.left_by | memsets.left_by)
     total.lost = max(0, total.lost - unclaimed)
-    total.copying, total.copies_lost = lost_copies(calls, total.launches, copies.left_by)
+    total.copying, total.copies_lost = calls.lost_copies(copies.left_by)
     return total
 
 
 def _add_kernels(total: Tally, timeline: Timeline, ran: _Ran) -> None:
     key, texts = texts_of(timeline.kernels.name[ran.rows], timeline.names)
     count = np.bincount(key, minlength=len(texts))
-    ns = time_by(key, ran.start, ran.end, len(texts))
+    ns = sum_by(key, ran.end - ran.start, len(texts))
     total.kernels = {
         texts[one]: Work(count=int(count[one]), ns=int(ns[one]))
         for one in np.flatnonzero(count).tolist()
@@ -345,13 +330,11 @@ def _add_copies(total: Tally, ops: Copies, ran: _Ran) -> None:
         is_hosted = one in (CopyKind.H2D, CopyKind.D2H)
         for host in distinct(host_end[of_kind]).tolist() if is_hosted else (None,):
             alike = of_kind if host is None else of_kind & (host_end == host)
-            work = Work(
+            total.copies[one, host] = Work(
                 count=int(made[alike].sum()),
-                ns=int(ran.ns[alike].sum()),
+                ns=int((ran.end - ran.start)[alike].sum()),
                 bytes=int(moved[alike].sum()),
             )
-            total.copies[one, host] = work
-            total.memory[copy_words(one)] = total.memory.get(copy_words(one), Work()) + work
 
 
 def copy_words(kind: int) -> str:
@@ -359,15 +342,14 @@ def copy_words(kind: int) -> str:
     return COPY_WORDS.get(kind, f"CUDA memcpy kind {kind}")
 
 
-def _add_calls(
-    total: Tally, timeline: Timeline, calls: ProcessCalls, kernel_by: Flags, other_by: Flags
-) -> None:
+def _add_calls(total: Tally, timeline: Timeline, kernel_by: Flags, other_by: Flags) -> None:
     """Count launches and synchronisations in turns, these by call and label, and launches of which
     nothing ran: `kernel_by` says which calls left a kernel, `other_by` which another operation.
 
     Where a capture holds other processes' kernels alone, this one's are lost; where it holds none,
     none were traced. Traced node by node, a graph is what its nodes are.
     """
+    calls = total.calls
     segments = total.segments
     counted = {metric: calls.counted_as(kind) for metric, kind in _COUNTED.items()}
     for metric, chosen in counted.items():
@@ -380,9 +362,7 @@ def _add_calls(
         chosen = counted[metric] & calls.at_once & (calls.correlation > 0)
         if traced and chosen.any():
             total.launched += int(np.count_nonzero(chosen))
-            total.lost += int(
-                np.count_nonzero(~ran[total.launches.place(calls.correlation[chosen])])
-            )
+            total.lost += int(np.count_nonzero(~ran[calls.place(calls.correlation[chosen])]))
     waiting = np.flatnonzero(counted[Metric.SYNCS] & calls.in_turn)
     lasted, labels = calls.end[waiting] - calls.start[waiting], len(segments.labels)
     label = segments.label[calls.segment[waiting]]

@@ -12,12 +12,14 @@ from perfgate.metrics.attribution import Segments
 from perfgate.metrics.devices import Devices
 from perfgate.metrics.intervals import Idle, Windows, capped_mean, sum_by
 from perfgate.metrics.process import Process
-from perfgate.metrics.tally import COPY_WORDS, GRAPH_WORDS, NCCL_KERNEL, Work
+from perfgate.metrics.tally import NCCL_KERNEL, Tally, Work, copy_words
 from perfgate.model.metric import COUNTS, EXPOSED, METRICS, Kind, Metric
 from perfgate.model.sample import (
+    MEMSETS,
     OTHER_KERNELS,
     OTHER_RANGES,
     OTHER_SYNCS,
+    WHOLE_GRAPHS,
     BlockSample,
     CopySample,
     KernelSample,
@@ -106,20 +108,19 @@ def range_samples(
     their own row and in their parents' `cpu_ms`, so this does not add up.
     """
     size = len(segments.labels)
-    values: dict[Metric, np.ndarray[tuple[int], np.dtype[np.float64]]] = {}
-    for metric in METRICS:
-        if metric not in by_segment:
-            continue
-        sums, divisor = by_segment[metric]
-        unit = 1e6 if METRICS[metric].kind is Kind.TIME else 1.0
-        values[metric] = sum_by(segments.label, sums, size) / unit / divisor
+    values = {
+        metric: sum_by(segments.label, by_segment[metric][0], size)
+        / (1e6 if spec.kind is Kind.TIME else 1.0)
+        / by_segment[metric][1]
+        for metric, spec in METRICS.items()
+        if metric in by_segment
+    }
+    (begun, cpu_ns), (begun_between, cpu_ns_between) = segments.begun
     pairs = max(steps - 1, 1)
-    count = segments.instances / steps + segments.instances_between / pairs
-    cpu_ms = (segments.cpu_ns / steps + segments.cpu_ns_between / pairs) / 1e6
+    count = begun / steps + begun_between / pairs
+    cpu_ms = (cpu_ns / steps + cpu_ns_between / pairs) / 1e6
     time = cpu_ms + sum((values[metric] for metric in _TIMES if metric in values), np.zeros(size))
-    something = (count > 0) | (time > 0)
-    for each in values.values():
-        something |= each > 0
+    something = np.any([count > 0, time > 0, *(each > 0 for each in values.values())], axis=0)
     order = [row for row in np.argsort(-time, kind="stable").tolist() if something[row]]
     rows = [(segments.labels[row], [row]) for row in order[:TOP_RANGES]]
     if folded := order[TOP_RANGES:]:
@@ -135,19 +136,20 @@ def range_samples(
     )
 
 
-def kernel_samples(
-    kernels: Mapping[str, Work], memory: Mapping[str, Work], *, steps: int
-) -> tuple[KernelSample, ...]:
+def kernel_samples(totals: Tally, *, steps: int) -> tuple[KernelSample, ...]:
     """The TOP_KERNELS and one row for the rest, with graphs, NCCL's and every kind of copy and
     memset; by time."""
+    memory = {MEMSETS: totals.memsets}
+    for (copied, _), work in totals.copies.items():
+        memory[copy_words(copied)] = memory.get(copy_words(copied), Work()) + work
     named: list[tuple[str, Work, Literal["kernel", "nccl", "memory"]]] = [
-        *((name, work, "memory") for name, work in memory.items()),
+        (name, work, "memory") for name, work in memory.items() if work.count
     ]
     own = []
-    for name, work in kernels.items():
+    for name, work in totals.kernels.items():
         if NCCL_KERNEL.match(name):
             named.append((name, work, "nccl"))
-        elif name == GRAPH_WORDS:
+        elif name == WHOLE_GRAPHS:
             named.append((name, work, "kernel"))
         else:
             own.append((name, work))
@@ -167,7 +169,7 @@ def copy_samples(
     """One row a direction and host memory, by time, descending."""
     rows = [
         CopySample(
-            direction=COPY_WORDS.get(kind, f"kind {kind}").removeprefix("CUDA memcpy "),
+            direction=copy_words(kind).removeprefix("CUDA memcpy "),
             host=None if host is None else MemoryKind(host).name.lower(),
             count=work.count / steps,
             bytes=work.bytes / steps,

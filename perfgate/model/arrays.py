@@ -7,8 +7,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import compress, count
-from operator import ne
+from itertools import count
 from typing import Any, Final, TypeVar, overload
 
 import numpy as np
@@ -92,12 +91,9 @@ class RangeNames:
         number: defaultdict[str | bytes, int] = defaultdict(count().__next__)
         codes = np.fromiter(map(number.__getitem__, names), np.int32)
         each = [one.decode(errors="replace") if isinstance(one, bytes) else one for one in number]
-        order = sorted(range(len(each)), key=each.__getitem__)
-        texts = [each[one] for one in order]
-        is_new = [True, *map(ne, texts[1:], texts)][: len(texts)]
-        place = np.empty(len(each), np.int32)
-        place[order] = np.cumsum(is_new) - 1
-        return cls(tuple(compress(texts, is_new)), place[codes])
+        texts = tuple(sorted({*each}))
+        place = {text: at for at, text in enumerate(texts)}
+        return cls(texts, np.array([place[one] for one in each], np.int32)[codes])
 
     def __len__(self) -> int:
         return len(self.codes)

@@ -8,10 +8,17 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Final, Literal
 
-from pydantic import Field, model_validator
+from pydantic import (
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
 
 from perfgate.model.machine import Machine
-from perfgate.model.metric import Metric, budget_of
+from perfgate.model.metric import Metric, Values, budget_of
 from perfgate.model.order import Needs
 from perfgate.model.record import Format2, ObjectName, Record
 from perfgate.model.sample import Breakdown, Form, Run
@@ -67,9 +74,9 @@ class Commit(Record):
 class BlessedRun(Record):
     """One run of a baseline: its values and the clock it ran at."""
 
-    values: Mapping[Metric, float]
+    values: Values
     sm_clock_mhz: float | None = None
-    processes: int | None = Field(default=None, ge=1)
+    processes: PositiveInt | None = None
     """Processes that took steps; None where it was not noted."""
     counts: Mapping[Metric, tuple[float, ...]] = {}
     """Of several processes, each one's counts, the highest first; `values` has the highest alone.
@@ -77,7 +84,7 @@ class BlessedRun(Record):
     step_names: tuple[str, ...] = ()
     """Names of the ranges that were its steps, numbers replaced, sorted; empty where they were not
     noted."""
-    step_ranges: int | None = Field(default=None, ge=0)
+    step_ranges: NonNegativeInt | None = None
     """Ranges of all its processes that are steps by their pattern, used or not; None where it was
     not noted."""
     form: Form | None = None
@@ -85,7 +92,7 @@ class BlessedRun(Record):
     needs: Needs | None = None
     wall_s: float | None = None
     """None where they were not noted, as before runs were started together."""
-    steps: int | None = Field(default=None, ge=0)
+    steps: NonNegativeInt | None = None
     """Measured steps of its process, of several the fewest; None where it was not noted."""
 
     @classmethod
@@ -176,7 +183,7 @@ class Occasion(Record):
 class Milestone(Record):
     """One blessing on the way from the anchor to now."""
 
-    step_ms: float = Field(gt=0)
+    step_ms: PositiveFloat
     at: datetime
     commit: Commit | None = None
     reason: str = ""
@@ -185,11 +192,11 @@ class Milestone(Record):
 class Anchor(Record):
     """The best step time ever blessed here: many small losses show as one large one against it."""
 
-    step_ms: float = Field(gt=0)
+    step_ms: PositiveFloat
     at: datetime
     commit: Commit | None = None
-    runs: int = Field(default=FEWEST_RUNS, ge=1)
-    occasions: int = Field(default=1, ge=1)
+    runs: PositiveInt = FEWEST_RUNS
+    occasions: PositiveInt = 1
     """Runs and occasions that it is the median of."""
     path: tuple[Milestone, ...] = ()
     """What was blessed since, oldest first, the present baseline last; none where that is the
@@ -201,10 +208,10 @@ class Spread(Record):
     measured them.
     """
 
-    run_sd: float = Field(ge=0)
-    occasion_sd: float = Field(ge=0)
+    run_sd: NonNegativeFloat
+    occasion_sd: NonNegativeFloat
     runs: int = Field(ge=2)
-    occasions: int = Field(default=1, ge=1)
+    occasions: PositiveInt = 1
     """Over how many occasions the runs were spread; with one, `occasion_sd` is the default that
     nobody measured."""
     at: datetime
@@ -236,7 +243,7 @@ class Baseline(Record):
     """What the blessed runs were made of, the smaller rows as one, so that a verdict can say where.
     """
     calibration: Mapping[Metric, Spread] = {}
-    held: Mapping[Metric, float] = {}
+    held: Values = {}
     """Budgets, as fractions, that a person let `perfgate bless` write because this machine holds no
     smaller ones."""
     step_value: StepValue = STEP_VALUE
@@ -295,7 +302,7 @@ class Result(Record):
     _of_format_1 = model_validator(mode="before")(_with_step_value)
 
 
-def with_held(budgets: Mapping[Metric, float], baseline: Baseline | None) -> dict[Metric, float]:
+def with_held(budgets: Values, baseline: Baseline | None) -> dict[Metric, float]:
     """Return budgets with those that a baseline holds, where these are wider."""
     held = {} if baseline is None else baseline.held
     return {

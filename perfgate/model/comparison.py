@@ -10,7 +10,7 @@ from perfgate.model.baseline import Baseline
 from perfgate.model.diagnosis import Advice, Attribution, Classified
 from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, Metric
-from perfgate.model.note import Note, NoteOrText, quoted
+from perfgate.model.note import Note, NoteOrText, Notes, quoted
 from perfgate.model.record import Record
 from perfgate.model.reports import RuleChanges
 from perfgate.model.sample import Breakdown
@@ -65,7 +65,7 @@ class ComparedSides(Record):
     a: Side
     b: Side
     rows: tuple[MetricVerdict, ...]
-    warnings: tuple[Note, ...] = ()
+    warnings: Notes = ()
     """What makes the two unlike, besides what they say of themselves."""
 
 
@@ -76,7 +76,7 @@ class Explanation(ComparedSides):
     """Those of one metric together."""
     verdict: Verdict | None = None
     """Of what the rows are, where a gate has judged them."""
-    ranks: tuple[Note, ...] = ()
+    ranks: Notes = ()
     """Of several processes: how far they lie apart."""
     classified: Classified | None = None
     """What b is bound by."""
@@ -93,7 +93,7 @@ class MovedKernel(Record):
     """Its full name where that is known; else what a baseline keeps of it."""
     change_ms: float
     """Of its time per step."""
-    notes: tuple[Note, ...] = ()
+    notes: Notes = ()
     """That it is new or gone, its launches, its time a launch."""
     per_step_before: float = 0.0
     """Launches; 0 where it is not known to have been there."""
@@ -147,4 +147,4 @@ class KernelProbes(Record):
     """Which code: `0123456789ab`."""
     now: str
     probes: tuple[KernelProbe, ...]
-    notes: tuple[Note, ...] = ()
+    notes: Notes = ()

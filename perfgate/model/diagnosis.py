@@ -4,12 +4,11 @@ usually helps."""
 from __future__ import annotations
 
 from enum import StrEnum
-from types import MappingProxyType
 
-from pydantic import Field, computed_field
+from pydantic import NonNegativeFloat, computed_field
 
 from perfgate.model.metric import PERIODS, Metric
-from perfgate.model.note import Note, Worded
+from perfgate.model.note import NoteOrText, Worded
 from perfgate.model.record import Record
 from perfgate.words import say
 
@@ -28,11 +27,11 @@ class Classified(Worded):
     """What a workload is bound by, with the figures that say so."""
 
     bound: Bound
-    share: float = Field(ge=0)
+    share: NonNegativeFloat
     """Of the step, 0-1: what the bound is named after."""
-    what: Note
+    what: NoteOrText
 
-    NOTES_OF = MappingProxyType({"evidence": "what"})
+    NOTES_OF = {"evidence": "what"}
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -57,10 +56,10 @@ class Advice(Worded):
     topic: Topic
     range: str = ""
     """The NVTX range that it is about; empty where it is about none alone."""
-    what: Note
+    what: NoteOrText
     """The evidence, whose next step is what usually helps."""
 
-    NOTES_OF = MappingProxyType({"usually": "what", "evidence": "what"})
+    NOTES_OF = {"usually": "what", "evidence": "what"}
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -97,10 +96,10 @@ class Part(Worded):
     change: float
     metric: Metric
     """Of which it is a part: another than the attribution's where that is step_ms."""
-    notes: tuple[Note, ...] = ()
+    notes: tuple[NoteOrText, ...] = ()
     """What else is known of it: that it is new, or its launches."""
 
-    NOTES_OF = MappingProxyType({"note": "notes"})
+    NOTES_OF = {"note": "notes"}
 
     @computed_field  # type: ignore[prop-decorator]
     @property

@@ -7,19 +7,15 @@ from collections.abc import Collection, Mapping
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Final
 
-from pydantic import AliasChoices, Field, model_validator
+from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from perfgate.model.baseline import Commit
 from perfgate.model.errors import EXIT_SHUT
 from perfgate.model.loosening import Loosening
 from perfgate.model.machine import Machine
-from perfgate.model.metric import Metric
-from perfgate.model.note import Note
-from perfgate.model.record import (
-    Format2,
-    Moment,
-    Record,
-)
+from perfgate.model.metric import Metric, Values
+from perfgate.model.note import Note, Notes
+from perfgate.model.record import Format2, Moment, Record
 from perfgate.model.sample import Form, Run, why_absent
 from perfgate.model.settings import Settings
 from perfgate.model.verdict import Verdict
@@ -32,16 +28,23 @@ class PartChosen(Record):
 
     by: tuple[str, ...] = Field(min_length=1)
     """Options, and `path` for files and folders."""
-    workloads: int = Field(ge=0)
-    of: int = Field(ge=0)
+    workloads: NonNegativeInt
+    of: NonNegativeInt
     """Those that were collected or have a baseline for this machine."""
 
 
 class Shard(Record):
-    """The `index`-th part, from 1, `of` so many."""
+    """Which part of the workloads a gate measures, and of which: each shard divides what it has
+    collected itself."""
 
     index: int = Field(ge=1, le=9999)
+    """From 1."""
     of: int = Field(ge=1, le=9999)
+    workloads: tuple[str, ...] | None = None
+    """By id and sorted, all that the shards divided among them; None before, and of an older
+    perfgate, which did not say."""
+    skipped: tuple[str, ...] = ()
+    """Those of its own part that a mark or condition skipped: nothing else is said of them."""
 
     @model_validator(mode="after")
     def _is_one_of_them(self) -> Shard:
@@ -69,7 +72,7 @@ class MergedGate(Record):
     ended_at: Moment
     machine: Machine | None = None
     """None where it ended before it was read."""
-    workloads: int = Field(ge=0)
+    workloads: NonNegativeInt
 
 
 class GateSummary(Record):
@@ -81,7 +84,7 @@ class GateSummary(Record):
     started_at: Moment
     ended_at: Moment
     opens_gate: bool
-    exit_status: int = Field(ge=0)
+    exit_status: NonNegativeInt
     """What pytest exits with."""
     shut_by: tuple[str, ...] = ()
     """One sentence for each thing that keeps the gate shut."""
@@ -98,9 +101,7 @@ class GateSummary(Record):
     """None where all workloads were asked for, and of merged gates, whose information says it."""
     gates: tuple[MergedGate, ...] = ()
     """Of merged gates only: what this was made of."""
-    information: tuple[str, ...] = Field(
-        default=(), validation_alias=AliasChoices("information", "remarks")
-    )
+    information: tuple[str, ...] = Field(default=(), validation_alias="remarks")
     """Of merged gates only: what is to be known and keeps nothing shut."""
     loosening: Loosening | None = None
     """How it differs from the gate of the branch that it is for; None where nobody asked."""
@@ -122,18 +123,14 @@ class DocumentRun(Record):
     sm_clock_mhz: float | None = None
     absent: Mapping[Metric, str] = {}
     """Why a metric could not be measured."""
-    invalid: tuple[str, ...] = Field(
-        default=(), validation_alias=AliasChoices("invalid", "complaints")
-    )
+    invalid: tuple[str, ...] = Field(default=(), validation_alias="complaints")
     """What makes the run INVALID."""
-    information: tuple[str, ...] = Field(
-        default=(), validation_alias=AliasChoices("information", "remarks")
-    )
-    notes: tuple[Note, ...] = ()
+    information: tuple[str, ...] = Field(default=(), validation_alias="remarks")
+    notes: Notes = ()
     """Both as codes with fields."""
     reasons: Mapping[Metric, Note] = {}
     """Of what is absent, likewise."""
-    values: Mapping[Metric, float] = {}
+    values: Values = {}
 
     @classmethod
     def of(cls, run: Run) -> DocumentRun:
@@ -155,12 +152,24 @@ class DocumentRun(Record):
         )
 
 
-class DocumentWorkload(Record):
-    """One workload: its verdict, whether that opens the gate, and its runs."""
+class GatedWorkload(Record):
+    """What a document and a page both say of a workload."""
 
     verdict: Verdict
     opens_gate: bool
     runs: tuple[DocumentRun, ...] = ()
+    """The candidate's."""
+    files: str | None = None
+    """Where the result and its captures are kept, relative to the project's root."""
+    machine: Machine | None = None
+    """Of merged gates only: where it was measured."""
+    gate: str = ""
+    """Of merged gates only: the label of the gate that it came from."""
+
+
+class DocumentWorkload(GatedWorkload):
+    """One workload: its verdict, whether that opens the gate, and its runs."""
+
     reference_runs: tuple[DocumentRun, ...] = ()
     """Of an A/B run: those of the commit that the candidate was compared with."""
     interleaved_runs: tuple[DocumentRun, ...] = ()
@@ -168,39 +177,22 @@ class DocumentWorkload(Record):
     environment: Mapping[str, str] | None = None
     """Environment variables of its processes that may change how fast they are; None where they
     were not noted."""
-    held: Mapping[Metric, float] = {}
+    held: Values = {}
     """Budgets, as fractions, that its baseline holds in place of smaller ones."""
     baseline: str | None = None
     """The baseline's file, relative to the project's root."""
-    files: str | None = None
-    """Where the result and its captures are kept, relative to the project's root."""
     source: str | None = None
     """The file that declares the workload, POSIX, relative to the project's root; None where it
     lies elsewhere."""
-    line: int | None = Field(default=None, ge=1)
+    line: PositiveInt | None = None
     """Of `source`, from 1."""
-    machine: Machine | None = None
-    """In a merged document only: where this workload was measured."""
-    gate: str = ""
-    """In a merged document only: the label of the gate that it came from."""
-
-
-class DocumentShard(Shard):
-    """Which part of the workloads a gate measured, and of which: each shard divides what it has
-    collected itself."""
-
-    workloads: tuple[str, ...] | None = None
-    """By id and sorted, all that the shards divided among them; None of an older perfgate, which
-    did not say."""
-    skipped: tuple[str, ...] = ()
-    """Those of its own part that a mark or condition skipped: nothing else is said of them."""
 
 
 class GateDocument(GateSummary):
     """All that one gate found, or several gates that were merged."""
 
     format: Format2 = DOCUMENT_FORMAT
-    shard: DocumentShard | None = None
+    shard: Shard | None = None
     """Which part of the workloads it measured; None where it was not one of several."""
     workloads: tuple[DocumentWorkload, ...] = ()
 

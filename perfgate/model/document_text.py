@@ -17,49 +17,31 @@ from perfgate.model.record import (
 )
 from perfgate.words.escape import escape_json
 
+TEXT_OF_ALL: Final = 5_000_000
+"""Characters that the longest texts of all workloads may have together."""
 
-def document_text(document: GateDocument, *, largest: int = LARGEST_DOCUMENT) -> str:
+
+def document_text(document: GateDocument) -> str:
     """Return the document as JSON, in the order of its fields, ending in a newline; within what a
     reader takes.
 
-    Of long texts the middle is left out, of long lists the end, and of many runs all but the first
-    of each workload.
+    Of long texts the middle is left out, of long lists the end.
 
     Raises:
-        StoreFailed: there are more workloads than a document holds.
+        StoreFailed: there are more workloads than a document holds, or it is too large.
     """
-    if len(document.workloads) > MOST_WORKLOADS:
-        raise StoreFailed(
-            "document-of-too-many", workloads=len(document.workloads), most=MOST_WORKLOADS
-        )
-    for runs, longest in SMALLER:
-        kept = document if runs is None else _with_runs(document, runs)
-        content = _cut(kept.model_dump(mode="json"), longest)
-        text = escape_json(json.dumps(content, indent=2, ensure_ascii=False)) + "\n"
-        if len(text.encode()) <= largest:
-            return text
-    raise StoreFailed("document-too-large", largest=largest)
-
-
-SMALLER: Final = (
-    (None, LONGEST_TEXT),
-    (1, LONGEST_TEXT),
-    (1, LONGEST_TEXT // 8),
-)
-"""Runs of each workload and characters of a text, one after the other, until a document is small
-enough."""
+    count = len(document.workloads)
+    if count > MOST_WORKLOADS:
+        raise StoreFailed("document-of-too-many", workloads=count, most=MOST_WORKLOADS)
+    longest = min(LONGEST_TEXT, TEXT_OF_ALL // max(count, 1))
+    content = _cut(document.model_dump(mode="json"), longest)
+    text = escape_json(json.dumps(content, indent=2, ensure_ascii=False)) + "\n"
+    if len(text.encode()) > LARGEST_DOCUMENT:
+        raise StoreFailed("document-too-large", largest=LARGEST_DOCUMENT)
+    return text
 
 
 _CUT: Final = " [...] "
-
-
-def _with_runs(document: GateDocument, most: int) -> GateDocument:
-    names = ("runs", "reference_runs", "interleaved_runs")
-    fewer = (
-        one.model_copy(update={name: getattr(one, name)[:most] for name in names})
-        for one in document.workloads
-    )
-    return document.model_copy(update={"workloads": tuple(fewer)})
 
 
 def _cut(held: object, longest: int) -> object:

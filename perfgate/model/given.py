@@ -36,7 +36,7 @@ def refused(invalid: ValidationError, record: type[Record], *, place: str) -> Co
     if first["type"] == "missing":
         return ConfigInvalid("value-missing", place=where)
     if first["type"] == "extra_forbidden":
-        known = sorted(name for name, held in record.model_fields.items() if not held.exclude)
+        known = sorted(record.model_fields)
         return ConfigInvalid("key-unknown", place=place.strip(), key=key, known=known)
     value = _short(first["input"])
     return ConfigInvalid("value-refused", place=where, value=value, problem=first["msg"])

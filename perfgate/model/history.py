@@ -3,15 +3,14 @@ calibrate` found of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Final, Literal
 
-from pydantic import Field
+from pydantic import Field, PositiveInt
 
 from perfgate.model.baseline import Baseline, Spread
-from perfgate.model.metric import METRICS, Metric
-from perfgate.model.note import Note
+from perfgate.model.metric import METRICS, Metric, Values
+from perfgate.model.note import Note, Notes
 from perfgate.model.record import Record
 
 HISTORY_FORMAT: Final = 2
@@ -30,12 +29,12 @@ class BlessedVersion(Record):
     reason: str = ""
     """Why it was blessed; of others the first line of the commit's message."""
     runs: int = 0
-    values: Mapping[Metric, float] = {}
+    values: Values = {}
     change: float | None = None
     """The gain of the history's metric against the row before, a fraction in the metric's basis."""
     since_anchor: float | None = None
     """The gain of step_ms against the best step ever blessed, as the baseline itself names it."""
-    unlike: tuple[Note, ...] = ()
+    unlike: Notes = ()
     """What makes it incomparable with the baseline before: nsys and its options, parameters."""
     why: Note | None = None
     """Why it cannot be read."""
@@ -100,11 +99,11 @@ class Calibration(Record):
     baseline: Baseline
     runs: int = Field(ge=2)
     """Unchanged repeats, the baseline's own among them."""
-    occasions: int = Field(ge=1)
+    occasions: PositiveInt
     first: datetime
     last: datetime
     """When the first and the last occasion began."""
     times: tuple[CalibratedTime, ...]
     gate_runs: int
     """Runs of a gate against stored ones."""
-    notes: tuple[Note, ...] = ()
+    notes: Notes = ()

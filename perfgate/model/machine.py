@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from pydantic import AliasChoices, Field
+from pydantic import Field, NonNegativeInt, PositiveInt
 
-from perfgate.model.note import Note, NoteOrText, Severity, note
+from perfgate.model.note import Note, NoteOrText, Notes, Severity, note
 from perfgate.model.record import Record
 from perfgate.model.secrets import looks_secret
 
@@ -38,7 +38,7 @@ class Machine(Record):
     nvtx: str | None = None
     python: str | None = None
     cpu: str | None = None
-    cpu_count: int | None = Field(default=None, ge=1)
+    cpu_count: PositiveInt | None = None
 
     @property
     def gpu_name(self) -> str:
@@ -67,7 +67,7 @@ class Machine(Record):
         mig = "-mig" if any(gpu.mig for gpu in self.gpus) and "mig" not in words else ""
         return f"{words}{mig}" + (f"-x{len(self.gpus)}" if len(self.gpus) > 1 and alike else "")
 
-    def differences_that_forbid_comparison(self, other: Machine) -> tuple[Note, ...]:
+    def differences_that_forbid_comparison(self, other: Machine) -> Notes:
         """Name what makes times of `self` (the baseline's machine) and `other` incomparable; empty
         if nothing does.
 
@@ -76,18 +76,18 @@ class Machine(Record):
         what a step takes is the CPU's time: then its model and how many there are as well, and one
         that is unknown is no known one.
         """
-        found: list[Note] = []
-        if self.gpu_name != other.gpu_name:
-            found.append(note("other-gpus", then=self.gpu_name, now=other.gpu_name))
-        elif not self.gpus and (self.cpu, self.cpu_count) != (other.cpu, other.cpu_count):
-            then, now = (f"{one.cpu or '?'} ({one.cpu_count or '?'})" for one in (self, other))
-            found.append(note("other-processor", then=then, now=now))
-        if self.nsys != other.nsys:
-            found.append(note("other-nsys", then=str(self.nsys), now=str(other.nsys)))
-        if self.nsys_options != other.nsys_options:
-            then, now = (" ".join(one.nsys_options) or "-" for one in (self, other))
-            found.append(note("other-trace-options", then=then, now=now))
-        return tuple(found)
+        both = (self, other)
+        if self.gpus or other.gpus:
+            hardware = ("other-gpus", *(one.gpu_name for one in both))
+        else:
+            cpus = (f"{one.cpu or '?'} ({one.cpu_count or '?'})" for one in both)
+            hardware = ("other-processor", *cpus)
+        facts = (
+            hardware,
+            ("other-nsys", *(str(one.nsys) for one in both)),
+            ("other-trace-options", *(" ".join(one.nsys_options) or "-" for one in both)),
+        )
+        return tuple(note(code, then=then, now=now) for code, then, now in facts if then != now)
 
 
 POWER_CAP: Final = "SW power cap"
@@ -100,16 +100,14 @@ class GpuCondition(Record):
     uuid: str
     ordinal: int | None = None
     """CUDA's number of it in the workload, as in `cuda:0`, where that is known."""
-    samples: int = Field(ge=0)
+    samples: NonNegativeInt
     sm_clock_mhz: float | None = None
     """Median SM clock over the samples in which the GPU worked."""
     temperature_c: float | None = None
     power_w: float | None = None
     throttled: tuple[NoteOrText, ...] = ()
     """Reasons that make a run INVALID: hardware or thermal slowdown, power brake."""
-    information: tuple[NoteOrText, ...] = Field(
-        default=(), validation_alias=AliasChoices("information", "remarks")
-    )
+    information: tuple[NoteOrText, ...] = Field(default=(), validation_alias="remarks")
     """What invalidates nothing, such as the power cap, and what could not be seen."""
     neighbours: tuple[str, ...] = ()
     """Other processes on the GPU, as `name (pid)`."""
@@ -127,7 +125,7 @@ class Conditions(Record):
         return min(clocks, default=None)
 
     @property
-    def invalid(self) -> tuple[Note, ...]:
+    def invalid(self) -> Notes:
         """What makes the run INVALID; empty if nothing does."""
         found: list[Note] = []
         for gpu in self.gpus:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -45,6 +45,10 @@ class Metric(StrEnum):
     SYNCS = "syncs"
 
 
+Values = Mapping[Metric, float]
+"""By metric: measured values, per step, or budgets, as fractions."""
+
+
 def _with_budget(metric: Metric) -> Metric:
     if metric not in (*WITH_BUDGET, *NO_LONGER_GATED):
         raise ValueError("expected a metric that has a budget")
@@ -53,6 +57,7 @@ def _with_budget(metric: Metric) -> Metric:
 
 Budgeted = Annotated[Metric, AfterValidator(_with_budget)]
 """A metric that may have a budget."""
+Budgets = Mapping[Budgeted, Budget]
 
 
 class Kind(StrEnum):
@@ -92,7 +97,6 @@ class TimeSpec(NamedTuple):
 class MetricSpec(NamedTuple):
     """One row of the metrics table."""
 
-    metric: Metric
     meaning: str
     kind: Kind
     unit: str
@@ -163,11 +167,10 @@ _MEANINGS: Mapping[Metric, str] = {
     Metric.SYNCS: "calls that make the CPU wait for the GPU",
 }
 
-EXPOSED: tuple[Metric, ...] = (Metric.H2D_EXPOSED_MS, Metric.NCCL_EXPOSED_MS, Metric.MEM_EXPOSED_MS)
+EXPOSED: Final = (Metric.H2D_EXPOSED_MS, Metric.NCCL_EXPOSED_MS, Metric.MEM_EXPOSED_MS)
 """Clocks of what lies in the idle time of all that it could have overlapped with."""
 METRICS: Mapping[Metric, MetricSpec] = {
     metric: MetricSpec(
-        metric,
         meaning,
         kind=Kind.TIME if metric.endswith("_ms") else Kind.COUNT,
         unit="ms" if metric.endswith("_ms") else "B" if metric.endswith("_bytes") else "",
@@ -180,25 +183,25 @@ METRICS: Mapping[Metric, MetricSpec] = {
 }
 """Every metric, in the order in which it is shown."""
 
-PERIODS: tuple[Metric, ...] = (Metric.STEP_MS, Metric.STEP_MEAN_MS)
+PERIODS: Final = (Metric.STEP_MS, Metric.STEP_MEAN_MS)
 """What a step takes, in the median and in the mean; all others are a part of it or a count."""
-WAITS: frozenset[Metric] = frozenset({Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS})
+WAITS: Final = frozenset({Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS})
 """Clocks that hold the waiting for other processes: NCCL's kernels spin until all ranks are there.
 """
-GATED_TIMES: tuple[Metric, ...] = tuple(m for m, s in METRICS.items() if s.time is not None)
-WITH_BUDGET: tuple[Metric, ...] = tuple(m for m, s in METRICS.items() if s.gated)
-NO_LONGER_GATED: tuple[Metric, ...] = (
+GATED_TIMES: Final = tuple(m for m, s in METRICS.items() if s.time is not None)
+WITH_BUDGET: Final = tuple(m for m, s in METRICS.items() if s.gated)
+NO_LONGER_GATED: Final = (
     Metric.STEP_MEAN_MS,
     Metric.H2D_EXPOSED_MS,
     Metric.MEM_EXPOSED_MS,
 )
 """Time metrics that a budget may name, as older projects do, without effect."""
-COUNTS: tuple[Metric, ...] = tuple(m for m, s in METRICS.items() if s.kind is Kind.COUNT)
-CALLED: tuple[Metric, ...] = (Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYNCS)
+COUNTS: Final = tuple(m for m, s in METRICS.items() if s.kind is Kind.COUNT)
+CALLED: Final = (Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYNCS)
 """Counts of what the CPU calls, which say nothing of what ran on a GPU."""
 
 
-def budget_of(metric: Metric, given: Mapping[Metric, float]) -> float | None:
+def budget_of(metric: Metric, given: Values) -> float | None:
     """What a time metric may lose, a fraction in its basis: as given, else by default; None of what
     has no budget."""
     time = METRICS[metric].time

@@ -41,19 +41,12 @@ class Note(Record):
     severity: Severity = Severity.INFO
     fields: Mapping[str, Value] = {}
     causes: tuple[Note, ...] = ()
-    """What it comes from."""
+    """What it comes from. Nobody says it yet: the diagnosis is to."""
 
 
-def note(
-    code: str,
-    severity: Severity = Severity.INFO,
-    /,
-    *,
-    causes: tuple[Note, ...] = (),
-    **fields: Value,
-) -> Note:
+def note(code: str, severity: Severity = Severity.INFO, /, **fields: Value) -> Note:
     """Make a note: `note("steps-missing", Severity.INVALID, found=3, wanted=30)`."""
-    return Note(code=code, severity=severity, fields=fields, causes=causes)
+    return Note(code=code, severity=severity, fields=fields)
 
 
 def quoted(text: str | Note, severity: Severity = Severity.INFO) -> Note:
@@ -71,20 +64,24 @@ def noted(said: Coded, severity: Severity = Severity.INFO) -> Note:
 
 
 def _value(value: object) -> Value:
-    if isinstance(value, Note) or value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, Coded):
-        return noted(value)
-    if isinstance(value, list | tuple):
-        notes = tuple(noted(item) for item in value if isinstance(item, Coded))
-        return notes or tuple(map(str, value))
-    return str(value)
+    match value:
+        case Note() | None | bool() | int() | float() | str():
+            return value
+        case Coded():
+            return noted(value)
+        case list() | tuple():
+            notes = tuple(noted(item) for item in value if isinstance(item, Coded))
+            return notes or tuple(map(str, value))
+        case _:
+            return str(value)
 
 
 NoteOrText = Annotated[
     Note, BeforeValidator(lambda held: quoted(held) if isinstance(held, str) else held)
 ]
 """A note; of what was written before there were codes, its sentence as one."""
+
+Notes = tuple[Note, ...]
 
 
 class Worded(Record):
@@ -105,19 +102,13 @@ class Worded(Record):
         if not found.keys().isdisjoint(cls.NOTES_OF.values()):
             return found
         for words, key in cls.NOTES_OF.items():
-            severity = _SEVERITIES.get(words, Severity.INFO)
-            match read.get(words):
-                case str(text) if text:
-                    is_one_of_many = isinstance(cls.model_fields[key].default, tuple)
-                    one = quoted(text, severity)
-                    found[key] = (one,) if is_one_of_many else one
-                case Mapping() as texts:
-                    found[key] = {of: quoted(text) for of, text in texts.items()}
-                case list() as texts:
-                    notes = (quoted(text, severity) for text in texts)
-                    found[key] = (*found.get(key, ()), *notes)
-                case _:
-                    pass
+            held = read.get(words)
+            if isinstance(held, list):
+                severity = _SEVERITIES.get(words, Severity.INFO)
+                notes = (quoted(text, severity) for text in held)
+                found[key] = (*found.get(key, ()), *notes)
+            elif held:
+                found[key] = (held,) if key == "notes" else held
         return found
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-Default = str | float | tuple[str, ...] | None
-
 
 class Option(NamedTuple):
     """One thing that a user can set, wherever that is."""
@@ -21,8 +19,6 @@ class Option(NamedTuple):
     """None of a switch, and of what has no flag."""
     setting: str | None = None
     """The key in `[tool.perfgate]`; None where it cannot be set there."""
-    default: Default = None
-    """Of the setting; None where it has none."""
     action_input: str | None = None
     """The input of the GitHub action; None where it has none."""
     is_flag: bool = True
@@ -48,30 +44,29 @@ class Option(NamedTuple):
             return {"action": "store_true", "default": False}
         return {"action": "append" if self.repeated else "store", "metavar": self.metavar}
 
-    @property
-    def summary(self) -> str:
-        """What it does, with its default."""
-        if self.default is None or self.default == ():
-            return self.help
-        return f"{self.help} (default: {str(self.default).lower()})"
 
-
-def _setting(name: str, text: str, default: Default = None) -> Option:
-    return Option(name, text, setting=name, default=default, is_flag=False)
+def _setting(name: str, text: str) -> Option:
+    return Option(name, text, setting=name, is_flag=False)
 
 
 OPTIONS: Final = (
-    _setting("workloads", "folder of the workloads", "workloads"),
-    _setting("baselines", "folder of the baselines", "baselines"),
+    _setting("workloads", "folder of the workloads (default: workloads)"),
+    _setting("baselines", "folder of the baselines (default: baselines)"),
     Option(
-        "runs", "runs of the first look; nothing passes by fewer than 5", "N", "runs", 3, "runs"
+        "runs",
+        "runs of the first look; nothing passes by fewer than 5 (default: 3)",
+        "N",
+        "runs",
+        "runs",
     ),
     Option(
         "max_runs",
-        "runs of a workload after which it is INCONCLUSIVE, both sides of an A/B run counted",
+        (
+            "runs of a workload after which it is INCONCLUSIVE, both sides of an A/B run counted "
+            "(default: 29)"
+        ),
         "N",
         "max_runs",
-        29,
         "max-runs",
     ),
     _setting("ahead", "runs that are alive at once (default: as there is room for; 1: one by one)"),
@@ -80,7 +75,7 @@ OPTIONS: Final = (
         "time that the whole gate has: a workload it comes to later is NOT_MEASURED",
         "SECONDS",
         "time_budget_s",
-        action_input="time-budget",
+        "time-budget",
     ),
     Option(
         "against",
@@ -88,32 +83,43 @@ OPTIONS: Final = (
         "REV",
         action_input="against",
     ),
-    _setting("ab_run", "how an A/B run is made: auto, alternate, interleave or off", "auto"),
-    _setting("ab_setup", "command, word by word, that makes a checkout ready to run", ()),
+    _setting(
+        "ab_run", "how an A/B run is made: auto, alternate, interleave or off (default: auto)"
+    ),
+    _setting("ab_setup", "command, word by word, that makes a checkout ready to run"),
     _setting("ab_python", "the interpreter of a checkout's runs, relative to its root"),
-    _setting("anchor_budget", "what step_ms may lose against the best step ever blessed", 0.05),
+    _setting(
+        "anchor_budget", "what step_ms may lose against the best step ever blessed (default: 0.05)"
+    ),
     Option(
         "budget",
         "what a metric may lose at most, such as step_ms=0.03",
         "METRIC=FRACTION",
         "budgets",
-        action_input="budgets",
+        "budgets",
         repeated=True,
     ),
-    Option("timeout", "time limit of one run, in seconds", "SECONDS", "timeout_s", 600.0),
-    Option("new", "what a workload without a baseline does", "fail|allow", "new", "fail", "new"),
+    Option("timeout", "time limit of one run, in seconds (default: 600.0)", "SECONDS", "timeout_s"),
+    Option(
+        "new",
+        "what a workload without a baseline does (default: fail)",
+        "fail|allow",
+        "new",
+        "new",
+    ),
     Option(
         "inconclusive",
-        "what an INCONCLUSIVE workload does",
+        "what an INCONCLUSIVE workload does (default: fail)",
         "warn|fail",
         "inconclusive",
-        "fail",
         "inconclusive",
     ),
     _setting(
         "loosened",
-        "what a pull request that loosens its own gate does in GitHub Actions: fail or warn",
-        "fail",
+        (
+            "what a pull request that loosens its own gate does in GitHub Actions: fail or warn "
+            "(default: fail)"
+        ),
     ),
     Option("shard", "gate the I-th of N parts of the workloads", "I/N", action_input="shard"),
     Option(
@@ -127,16 +133,18 @@ OPTIONS: Final = (
         "what this machine must be, or the gate is shut: nvidia-h200-x2, no-gpu",
         "SLUG",
         "machine",
-        action_input="machine",
+        "machine",
     ),
-    Option("nsys", "the nsys program (default: search for it)", "PATH", "nsys", None, "nsys"),
+    Option("nsys", "the nsys program (default: search for it)", "PATH", "nsys", "nsys"),
     _setting(
-        "cuda_graph_trace", "a CUDA graph as one span (graph) or kernel by kernel (node)", "graph"
+        "cuda_graph_trace",
+        "a CUDA graph as one span (graph) or kernel by kernel (node) (default: graph)",
     ),
-    _setting("trace_osrt", "has no effect any more", default=False),
-    _setting("pass_env", "variables handed to workloads although they look like secrets", ()),
+    _setting("trace_osrt", "has no effect any more (default: false)"),
+    _setting("pass_env", "variables handed to workloads although they look like secrets"),
     _setting(
-        "lock_timeout_s", "how long to wait for another gate on the same GPU, in seconds", 3600.0
+        "lock_timeout_s",
+        "how long to wait for another gate on the same GPU, in seconds (default: 3600.0)",
     ),
     Option("json", "write verdicts and measurements as JSON to FILE", "FILE", typed=False),
     Option("html", "write a page with plots and timelines to FILE", "FILE", typed=False),

@@ -7,7 +7,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
-from pydantic import Field
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat
 
 from perfgate.model.note import Note
 from perfgate.model.record import Record
@@ -24,13 +24,13 @@ both.
 class Needs(Record):
     """What one run took of the machine: how many may be alive at once."""
 
-    host_bytes: int = Field(ge=0)
+    host_bytes: NonNegativeInt
     """Memory of its processes at most."""
-    gpu_bytes: int | None = Field(default=None, ge=0)
+    gpu_bytes: NonNegativeInt | None = None
     """Of each GPU at most; None where it was not seen, 0 where it uses none."""
     tunes: bool = False
     """Whether it chooses kernels by their times, which must not be taken next to other runs."""
-    cores: float | None = Field(default=None, ge=0)
+    cores: NonNegativeFloat | None = None
     """CPU cores that its steps kept busy, on average; not measured in turns with another."""
 
 
@@ -59,9 +59,9 @@ class Blocks(Record):
     """Whether this side has the first block."""
     own: str
     other: str
-    core: int | None = Field(default=None, ge=0)
+    core: NonNegativeInt | None = None
     """The one core that the process is to take its steps on; None leaves it where it may run."""
-    patience_s: float = Field(gt=0)
+    patience_s: PositiveFloat
     """How long to wait for one turn: less than a run may take, so that it is the side that hangs
     which is out of time.
     """

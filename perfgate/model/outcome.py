@@ -1,9 +1,9 @@
-"""What can come of a gate, and which of it opens the gate."""
+"""What can come of a gate, and what a project may say of it."""
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final, assert_never
+from typing import Final
 
 
 class Outcome(StrEnum):
@@ -51,23 +51,3 @@ class OnLoosened(StrEnum):
 
     WARN = "warn"
     FAIL = "fail"
-
-
-def opens_gate(
-    outcome: Outcome,
-    *,
-    on_inconclusive: OnInconclusive = OnInconclusive.FAIL,
-    on_new: OnNew = OnNew.FAIL,
-) -> bool:
-    """Say whether a workload of this outcome lets the build pass under the user's two policies."""
-    match outcome:
-        case Outcome.PASSED | Outcome.IMPROVED:
-            return True
-        case Outcome.INCONCLUSIVE:
-            return on_inconclusive is OnInconclusive.WARN
-        case Outcome.NO_BASELINE:
-            return on_new is OnNew.ALLOW
-        case Outcome.REGRESSED | Outcome.INCOMPARABLE | Outcome.INVALID | Outcome.NOT_MEASURED:
-            return False
-        case _:
-            assert_never(outcome)

@@ -6,13 +6,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Literal
 
-from pydantic import Field
+from pydantic import NonNegativeFloat, PositiveInt
 
 from perfgate.model.comparison import Side
 from perfgate.model.document import (
     DocumentRun,
     DocumentWorkload,
     GateDocument,
+    GatedWorkload,
     GateSummary,
 )
 from perfgate.model.history import Point
@@ -21,7 +22,6 @@ from perfgate.model.metric import METRICS
 from perfgate.model.note import NoteOrText
 from perfgate.model.outcome import PASSING, WORST_FIRST
 from perfgate.model.record import Format2, Record
-from perfgate.model.verdict import Verdict
 from perfgate.words.escape import escape_json
 
 
@@ -30,10 +30,10 @@ class Bar(Record):
     one."""
 
     start_us: float
-    length_us: float = Field(ge=0)
+    length_us: NonNegativeFloat
     name: str
     """Of several the one that lasted longest."""
-    count: int = Field(default=1, ge=1)
+    count: PositiveInt = 1
     """How many it stands for."""
     busy_us: float | None = None
     """Of several: how long they lasted together, without what lies between them; None of one."""
@@ -97,12 +97,10 @@ class SideDifference(Record):
     now: str | None
 
 
-class PageWorkload(Record):
+class PageWorkload(GatedWorkload):
     """One workload: its verdict, and whatever is known besides; what is not known is left out of
     the page."""
 
-    verdict: Verdict
-    opens_gate: bool
     baseline: Side | None = None
     """The blessed runs."""
     candidate: Side | None = None
@@ -113,8 +111,6 @@ class PageWorkload(Record):
     candidate_step: StepView | None = None
     steps_left_out: bool = False
     """Whether the steps are not here because all of them together would be too large."""
-    runs: tuple[DocumentRun, ...] = ()
-    """The candidate's runs."""
     other_runs: tuple[DocumentRun, ...] = ()
     """Those of the other commit."""
     environment: tuple[SideDifference, ...] | None = None
@@ -124,13 +120,7 @@ class PageWorkload(Record):
     commands: tuple[str, ...] = ()
     """Commands for a shell that measure or explain it again."""
     baseline_file: str | None = None
-    """Relative to the project's root, as `files`."""
-    files: str | None = None
-    """Where the result and its captures are kept."""
-    machine: Machine | None = None
-    """In a merged page only: where it was measured."""
-    gate: str = ""
-    """In a merged page only: the label of the gate that it came from."""
+    """Relative to the project's root."""
 
 
 class PageData(GateSummary):
@@ -161,17 +151,13 @@ def _workload(one: DocumentWorkload, document: GateDocument) -> PageWorkload:
     machine = one.machine or document.machine
     ab_run = one.verdict.ab_run
     other = ab_run.revision if ab_run is not None else "the other commit"
+    shared = {name: getattr(one, name) for name in GatedWorkload.model_fields}
     return PageWorkload(
-        verdict=one.verdict,
-        opens_gate=one.opens_gate,
+        **{**shared, "runs": judged},
         candidate=_side("candidate", judged, machine) if judged else None,
         other=_side(other, one.reference_runs, machine) if one.reference_runs else None,
-        runs=judged,
         other_runs=one.reference_runs,
         baseline_file=one.baseline,
-        files=one.files,
-        machine=one.machine,
-        gate=one.gate,
     )
 
 

@@ -14,9 +14,9 @@ from pydantic import TypeAdapter, ValidationError
 from perfgate.model.errors import ConfigInvalid
 from perfgate.model.given import refused, wrong
 from perfgate.model.metric import NO_LONGER_GATED, Budget, Budgeted, Metric
-from perfgate.model.note import Note, Severity, note
+from perfgate.model.note import Notes, Severity, note
 from perfgate.model.options import OPTIONS
-from perfgate.model.settings import OLD_NAMES, Settings
+from perfgate.model.settings import Settings
 
 TABLE: Final = "[tool.perfgate]"
 FRACTION: Final = TypeAdapter[float](Budget)
@@ -91,12 +91,9 @@ def load_settings(root: Path, options: Mapping[str, object]) -> Settings:
 
 def _written(file: Path) -> Settings:
     """Return what a file sets, checked whether or not options replace it."""
-    table = _table(file) if file.is_file() else {}
-    old_names = sorted(OLD_NAMES.keys() & table.keys())
     try:
         # TOML knows numbers from text: runs = "3" and runs = true are mistakes there.
-        written = json.dumps({**table, "old_names": old_names}, default=str)
-        return Settings.model_validate_json(written, strict=True)
+        return Settings.model_validate_json(json.dumps(_table(file), default=str), strict=True)
     except ValidationError as invalid:
         raise refused(invalid, Settings, place=f"pyproject.toml {TABLE} ") from None
 
@@ -117,11 +114,13 @@ def budgets_of_options(given: object) -> dict[Metric, float]:
     return found
 
 
-def outdated(settings: Settings) -> tuple[Note, ...]:
+def outdated(root: Path, settings: Settings) -> Notes:
     """Return what is set as in older projects: by an old name, or without effect any more."""
+    table = _table(root / "pyproject.toml")
     found = [
-        note("setting-renamed", Severity.WARN, old=name, new=OLD_NAMES[name])
-        for name in settings.old_names
+        note("setting-renamed", Severity.WARN, old=field.validation_alias, new=name)
+        for name, field in Settings.model_fields.items()
+        if field.validation_alias in table
     ]
     found += [
         note("setting-budget-without-effect", Severity.WARN, metric=metric)
@@ -134,6 +133,8 @@ def outdated(settings: Settings) -> tuple[Note, ...]:
 
 
 def _table(file: Path) -> dict[str, object]:
+    if not file.is_file():
+        return {}
     try:
         document = tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as broken:

@@ -49,6 +49,8 @@ class Record(BaseModel):
         defer_build=True,
         extra="forbid",
         allow_inf_nan=False,
+        # A validation alias is what older files call a field.
+        populate_by_name=True,
         ser_json_bytes="utf8",
     )
 

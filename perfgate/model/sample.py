@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Final, Literal
 
-from pydantic import AliasChoices, Field
+from pydantic import Field, NonNegativeInt
 
 from perfgate.model.machine import Conditions, gpu_title
-from perfgate.model.metric import METRICS, WAITS, Kind, Metric
-from perfgate.model.note import Note, NoteOrText, Severity, Worded, note
+from perfgate.model.metric import METRICS, WAITS, Kind, Metric, Values
+from perfgate.model.note import Note, NoteOrText, Notes, Severity, Worded, note
 from perfgate.model.order import Needs
 from perfgate.model.record import Record
 
@@ -33,7 +32,7 @@ MEMSETS = "CUDA memset"
 """The row of the memsets, in nsys's words."""
 
 
-OLD_KEYS: Final = MappingProxyType(dict.fromkeys(("complaints", "remarks"), "notes"))
+OLD_KEYS: Final = dict.fromkeys(("complaints", "remarks"), "notes")
 """Where older files have words alone."""
 
 
@@ -46,7 +45,7 @@ class RangeSample(Record):
     """Instances per step."""
     cpu_ms: float
     """Time between push and pop, children included."""
-    values: Mapping[Metric, float] = {}
+    values: Values = {}
     """All that were measured, step_ms only of steps that use no GPU, where it is the range's own
     time on the CPU in those of about median length, as step_mean_ms is in all.
 
@@ -129,7 +128,7 @@ class DeviceSample(Record):
     uuid: str | None = None
     bus: str | None = None
     name: str | None = None
-    values: Mapping[Metric, float] = {}
+    values: Values = {}
 
     @property
     def title(self) -> str:
@@ -142,7 +141,7 @@ class BlockSample(Record):
     side.
     """
 
-    number: int = Field(ge=0)
+    number: NonNegativeInt
     """Counted from 0 on each side; one too short to hold a period is left out."""
     step_ms: float
     """Mean period, each capped at 1.2 medians; the median in results of before it was so."""
@@ -157,16 +156,16 @@ class ProcessSample(Breakdown, Worded):
 
     pid: int
     rank: int | None = None
-    steps: int = Field(ge=0)
+    steps: NonNegativeInt
     """Steps found in the capture and used; 0 where the whole captured window was measured as one.
     """
     step_names: Mapping[str, float] = {}
     """What share of the steps bears each name, 0-1, numbers as `#`; none where a whole window was
     measured."""
-    step_ranges: int | None = Field(default=None, ge=0)
+    step_ranges: NonNegativeInt | None = None
     """Ranges of the capture that are steps by their pattern, used or not; None without a pattern.
     """
-    values: Mapping[Metric, float]
+    values: Values
     """What could be measured. A metric that could not is absent here and in `absent`, never zero.
     """
     absent: Mapping[Metric, NoteOrText] = {}
@@ -180,12 +179,10 @@ class ProcessSample(Breakdown, Worded):
     """Host-to-device's share of all memory operation time, 0-1, as `cuda_gpu_mem_time_sum` prints
     it."""
     periods_ms: tuple[float, ...] = ()
-    blocks: tuple[BlockSample, ...] = Field(
-        default=(), validation_alias=AliasChoices("blocks", "bouts")
-    )
+    blocks: tuple[BlockSample, ...] = Field(default=(), validation_alias="bouts")
     """Of an A/B run of blocks; none where the process was not made to wait."""
     devices: tuple[DeviceSample, ...] = ()
-    notes: tuple[Note, ...] = ()
+    notes: Notes = ()
     """INVALID ones first: first-time work at the window's start, steps that may be another's."""
 
     NOTES_OF = OLD_KEYS
@@ -233,7 +230,7 @@ class Run(Worded):
     """Of an A/B run of blocks: whether this side had the first block; None of a run alone."""
     folder: str | None = None
     """Where the run's captures and logs lie, relative to the kept result."""
-    notes: tuple[Note, ...] = ()
+    notes: Notes = ()
     """Those of its processes, each once, and those of the run itself: steps lost, reports that
     contradict the capture.
     """
@@ -241,7 +238,7 @@ class Run(Worded):
     NOTES_OF = OLD_KEYS
 
     @property
-    def invalid(self) -> tuple[Note, ...]:
+    def invalid(self) -> Notes:
         """What makes it INVALID besides its conditions."""
         return tuple(one for one in self.notes if one.severity is Severity.INVALID)
 

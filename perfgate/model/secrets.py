@@ -9,37 +9,29 @@ from base64 import b64encode
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from itertools import takewhile
+from operator import eq
 from pathlib import Path
-from typing import Final, NamedTuple, TypeVar, cast
+from typing import Final, TypeVar, cast
 from urllib.parse import quote, quote_plus
 
 from pydantic import BaseModel
 
 NEVER_WITHHELD: Final = frozenset(
     {
-        "CONDA_PREFIX",
-        "CUDA_HOME",
-        "CUDA_PATH",
-        "CUDA_VISIBLE_DEVICES",
-        "HOME",
-        "LANG",
-        "LANGUAGE",
-        "LC_ALL",
-        "LD_LIBRARY_PATH",
-        "LD_PRELOAD",
-        "LOGNAME",
-        "OLDPWD",
-        "PATH",
-        "PWD",
-        "PYTHONHOME",
-        "PYTHONPATH",
-        "SHELL",
-        "TMPDIR",
-        "USER",
-        "VIRTUAL_ENV",
         "AWS_CA_BUNDLE",
         "AWS_DEFAULT_REGION",
         "AWS_REGION",
+        "CONDA_PREFIX",
+        "CUDA_HOME",
+        "HOME",
+        "LD_LIBRARY_PATH",
+        "LD_PRELOAD",
+        "PATH",
+        "PWD",
+        "PYTHONPATH",
+        "TMPDIR",
+        "VIRTUAL_ENV",
     }
 )
 """Names without which a workload does not start, or that only look like a secret's."""
@@ -48,11 +40,10 @@ GIT_CONFIG: Final = re.compile(r"GIT_CONFIG_(COUNT|(KEY|VALUE)_\d+)")
 """Names of settings of git's, such as `safe.directory`; their values may be secrets."""
 
 _SECRET_NAME: Final = re.compile(
-    r"PASSWORD|PASSWD|PASSPHRASE|SECRET|CREDENTIAL|(?:API|ACCESS|PRIVATE)KEY"
+    r"PASS_?WORD|PASSWD|PASS_?PHRASE|SECRET|CREDENTIAL|(?:API|ACCESS|PRIVATE)_?KEY"
     r"|(?<![A-Z0-9])(?:CREDS|DSN|JWT|PASS|PAT|PWD|WEBHOOK)(?![A-Z0-9])"
 )
-"""In a name in capitals, with or without its underscores: PGPASSWORD, CLIENT_SECRET, API_KEY,
-DB_PASS, SENTRY_DSN."""
+"""In a name in capitals: PGPASSWORD, CLIENT_SECRET, API_KEY, DB_PASS, SENTRY_DSN."""
 _DOUBTFUL_NAME: Final = re.compile(
     r"(?<![A-Z0-9])(?!TIKTOKEN)"
     r"(?:AUTH|BEARER|COOKIES?|KEYS?|OAUTH|PRIVATE|TOKENS|[A-Z0-9]*TOKEN)(?![A-Z0-9])"
@@ -74,7 +65,9 @@ _WRAP: Final = (
     rf"\n(?:{_COLOUR}){{0,20}}+(?:E )?(?:[{re.escape(_AROUND)}\n]++|{_COLOUR}){{0,20}}+"
 )
 """Where a line ends within what belongs together; pytest begins lines with an E."""
-_INTERRUPTED: Final = re.compile(f"{_WRAP}|{_COLOUR}")
+_INTERRUPTED: Final = re.compile(rf"{_WRAP}|{_COLOUR}|\\+")
+"""What is left out of values and of texts before they are compared: without its backslashes, a
+literal within others is the same, however deep."""
 
 _BEGINS: Final = (
     r"(?:(?<![A-Za-z0-9])|(?<=\\[abefnrtv])|(?<=%[0-9A-Fa-f]{2})|(?<=\\x[0-9A-Fa-f]{2})"
@@ -84,11 +77,10 @@ _BEGINS: Final = (
 _STILL: Final = r"(?!\[hidden: )"
 _IS: Final = r"\\?['\"]?\s{0,8}[:=]\s{0,8}\\?['\"]?"
 """Between a name and its value, in code, JSON and headers."""
-_WORD: Final = "[A-Za-z0-9]"
 _BASE64URL: Final = "[A-Za-z0-9_-]"
 
 
-def _run(of: str, least: int) -> str:
+def _run(least: int, of: str = _BASE64URL) -> str:
     """So many characters of a token, also where lines end within it: what goes on must look like a
     token's part."""
     goes_on = rf"(?={of}{{0,4096}}[0-9])(?={of}{{0,4096}}[A-Za-z])"
@@ -128,25 +120,19 @@ _PATTERNS: Final = (
     ("secret", rf"(?i:secret_?access_?key){_IS}([A-Za-z0-9/+]{{40}})"),
     # GitHub, Hugging Face, npm, Stripe
     (
-        "gho_ ghp_ ghr_ ghs_ ghu_ hf_ npm_ sk_live_ sk_test_ rk_live_",
-        rf"{_BEGINS}(?:gh[oprsu]_|hf_|npm_|[sr]k_(?:live|test)_){_run(_WORD, 16)}",
+        "gho_ ghp_ ghr_ ghs_ ghu_ hf_ npm_ k_live_ k_test_",
+        rf"{_BEGINS}(?:gh[oprsu]_|hf_|npm_|[sr]k_(?:live|test)_){_run(16, '[A-Za-z0-9]')}",
     ),
     # GitHub, GitLab, model providers, NVIDIA, Google, PyPI
     (
         "github_pat_ glpat- sk- nvapi- aiza ya29. gocspx- pypi-",
-        (
-            rf"{_BEGINS}(?:github_pat_|glpat-|sk-|nvapi-|AIza|ya29\.|GOCSPX-|pypi-)"
-            rf"{_run(_BASE64URL, 16)}"
-        ),
+        rf"{_BEGINS}(?:github_pat_|glpat-|sk-|nvapi-|AIza|ya29\.|GOCSPX-|pypi-){_run(16)}",
     ),
-    ("akia asia", rf"{_BEGINS}(?:AKIA|ASIA){_run('[A-Z0-9]', 12)}"),  # AWS
-    ("xox xapp-", rf"{_BEGINS}(?:xox[abeoprs]|xapp)-{_run('[A-Za-z0-9-]', 8)}"),  # Slack
-    ("hooks.slack.com/", rf"(?<=hooks\.slack\.com/)[A-Za-z]+/{_run('[A-Za-z0-9/_-]', 16)}"),
+    ("akia asia", rf"{_BEGINS}(?:AKIA|ASIA){_run(12, '[A-Z0-9]')}"),  # AWS
+    ("xox xapp-", rf"{_BEGINS}(?:xox[abeoprs]|xapp)-{_run(8)}"),  # Slack
+    ("hooks.slack.com/", rf"(?<=hooks\.slack\.com/)[A-Za-z]+/{_run(16, '[A-Za-z0-9/_-]')}"),
     # JSON web tokens
-    (
-        "eyj",
-        rf"{_BEGINS}(?<![_-])(?:eyJ{_run(_BASE64URL, 8)}\.){{2}}{_run(_BASE64URL, 0)}",
-    ),
+    ("eyj", rf"{_BEGINS}(?<![_-])(?:eyJ{_run(8)}\.){{2}}{_run(0)}"),
     (
         "private key-----",
         (
@@ -166,15 +152,14 @@ SHORTEST: Final = 6
 SHORTEST_WITHIN: Final = 8
 """Of one that is looked for within words as well."""
 SHORTEST_WORD: Final = 10
-"""Of one of letters or digits alone whose name may be that of a setting."""
-SHORTEST_NUMBER: Final = 12
-"""Of one of digits alone: shorter ones are what is measured."""
-_NUMBER: Final = re.compile(r"[0-9.]+")
+"""Of one of letters or digits alone: a setting's, or what is measured."""
 _LIKE_WORD: Final = re.compile(r"[A-Za-z]+|[0-9][0-9.]*")
-_DOTS: Final = ("...", "\u2026")
+_CUT: Final = "(?:\\.\\.\\.|\u2026)"
 """Where a text was cut."""
-_NEXT_TO: Final = 40
-"""Characters that may stand between that and the rest."""
+_GOES_ON: Final = rf"[{re.escape(_AROUND)}\[<(]{{0,40}}"
+"""What may stand between that and the rest."""
+_CUT_BEHIND: Final = re.compile(_GOES_ON + _CUT)
+_CUT_BEFORE: Final = re.compile(_CUT + _GOES_ON + r"\Z")
 _PARTS: Final = re.compile(
     r"(?i:\b[\w-]*(?:password|pwd|secret|key|token|bearer|basic|sig))"
     r"['\"]?[=: ]\s*['\"]?([^;,&\s'\"]+)"
@@ -191,23 +176,18 @@ def looks_secret(name: str, value: str) -> bool:
     if not value or name in NEVER_WITHHELD or name.startswith("GIT_CONFIG_KEY_"):
         return False
     capitals = _CAMEL.sub("_", name).upper()
-    if capitals.startswith("AWS_") or _names_secret(capitals):
+    if capitals.startswith("AWS_") or _SECRET_NAME.search(capitals):
         return True
     if _DOUBTFUL_NAME.search(capitals) and not _SWITCH.fullmatch(value):
         return True
     return next(_patterned(value), None) is not None
 
 
-def _names_secret(capitals: str) -> bool:
-    """Whether a name in capitals is that of nothing but a secret."""
-    return any(_SECRET_NAME.search(one) for one in (capitals, capitals.replace("_", "")))
-
-
 def _patterned(text: str) -> Iterator[tuple[int, int]]:
     """Where a text holds what looks like a secret."""
     low = text.lower()
     for literals, pattern in _PATTERNS:
-        if any(literal in low for literal in literals.split(" ") if literal):
+        if any(literal in low for literal in literals.split(" ")):
             searched = re.compile(pattern)  # once: `re` keeps it
             for found in searched.finditer(text):
                 yield found.span(searched.groups)
@@ -229,14 +209,14 @@ class Cleaner:
         """Take the variables that may be secrets: those that look so, and those that `pass_env`
         names."""
         self._env, self._pass_env = dict(env or {}), frozenset(pass_env)
-        forms = (
-            form
+        self._names = {
+            form: name
             for name, value in self._env.items()
             if looks_secret(name, value) or (name in self._pass_env and name not in NEVER_WITHHELD)
             for part in _parts(name, value)
-            for form in _forms(name, part)
-        )
-        self._forms = tuple({form.text: form for form in forms}.values())
+            for form in _forms(part)
+        }
+        """By what a text may hold of a secret."""
 
     def knowing(self, env: Mapping[str, str], pass_env: Collection[str] = ()) -> Cleaner:
         """One that knows these variables as well, and takes more of them for secrets."""
@@ -245,14 +225,16 @@ class Cleaner:
     def clean(self, text: str) -> str:
         """The text without secrets: in the place of each stands the name of its variable."""
         spans = [(start, end, UNNAMED) for start, end in _patterned(text)]
-        joined = _INTERRUPTED.sub("", text) if self._forms else ""
+        joined = _INTERRUPTED.sub("", text) if self._names else ""
         places: Sequence[int] = ()
-        for form in self._forms:
-            if form.is_word:
-                spans += form.within(text, range(len(text)))
-            elif form.head in joined or form.tail in joined:
+        for (form, is_word), name in self._names.items():
+            if is_word:
+                word = re.finditer(rf"{_BEGINS}{re.escape(form)}(?![A-Za-z0-9])", text)
+                spans += ((*found.span(), name) for found in word)
+                continue
+            for start, end in _held(form, joined):
                 places = places or _places(text)
-                spans += form.within(joined, places)
+                spans.append((places[start], places[end - 1] + 1, name))
         return _without(text, spans) if spans else text
 
     def record(self, held: T) -> T:
@@ -285,12 +267,15 @@ def _parts(name: str, value: str) -> Iterator[str]:
         if Path(value).exists():
             return
     within = [part for found in _PARTS.finditer(value) for part in found.groups() if part]
+    pairs: list[tuple[str, object]] = []
     with suppress(ValueError, RecursionError):
-        held = json.loads(value) if value.lstrip().startswith(("{", "[")) else None
+        json.loads(value, object_pairs_hook=pairs.extend)
+    for key, held in pairs:
+        texts = held if isinstance(held, list) else [held]
         within += [
             text
-            for key, text in _leaves(held)
-            if looks_secret(key, text) and not text.startswith("http")
+            for text in texts
+            if isinstance(text, str) and looks_secret(key, text) and not text.startswith("http")
         ]
     lines = (line.strip() for one in (value, *within) for line in one.splitlines())
     within += [line for line in lines if len(line) >= LONG_LINE]
@@ -299,88 +284,29 @@ def _parts(name: str, value: str) -> Iterator[str]:
             yield part
 
 
-def _leaves(held: object, key: str = "") -> Iterator[tuple[str, str]]:
-    """The texts of what JSON holds, each with the name that it stands under."""
-    match held:
-        case str():
-            yield key, held
-        case dict():
-            for name, value in held.items():
-                yield from _leaves(value, name)
-        case list():
-            for value in held:
-                yield from _leaves(value, key)
-        case _:
-            pass
-
-
 def _is_common(name: str, value: str) -> bool:
-    """Whether a value may be a word that any text holds: that of a setting, by its name."""
-    if _NUMBER.fullmatch(value):
-        return len(value) < SHORTEST_NUMBER
-    is_short = len(value) < SHORTEST_WORD and _LIKE_WORD.fullmatch(value) is not None
-    return is_short and not _names_secret(_CAMEL.sub("_", name).upper())
+    """Whether a value may be a word that any text holds: a number, or a setting's by its name."""
+    if len(value) >= SHORTEST_WORD or not _LIKE_WORD.fullmatch(value):
+        return False
+    return value[0].isdigit() or not _SECRET_NAME.search(_CAMEL.sub("_", name).upper())
 
 
-class _Form(NamedTuple):
-    """What a text may hold of a secret."""
-
-    name: str
-    text: str
-    is_word: bool
-    """Whether it is one only where it is no part of a longer word."""
-    head: str
-    """Its beginning where a text may cut it, else all of it."""
-    tail: str
-
-    def within(self, held: str, places: Sequence[int]) -> Iterator[tuple[int, int, str]]:
-        """Where a text holds it, or its beginning or end next to a cut."""
-        for start, end in self._spans(held):
-            yield places[start], places[end - 1] + 1, self.name
-
-    def _spans(self, held: str) -> Iterator[tuple[int, int]]:
-        whole, head, tail = map(re.escape, (self.text, self.head, self.tail))
-        if self.is_word:
-            whole = f"{_BEGINS}{whole}(?![A-Za-z0-9])"
-        yield from (found.span() for found in re.finditer(whole, held))
-        rest = len(self.text) - len(self.head)
-        if not rest:
-            return
-        # By the head and the tail, not by the dots: of these a log may be full.
-        for found in re.finditer(head, held):
-            start, end = found.span()
-            cuts = (held.find(dots, end, end + rest + _NEXT_TO) for dots in _DOTS)
-            if cut := min((one for one in cuts if one >= 0), default=0):
-                yield start, max(end, start + len(held[start:cut].rstrip(f"{_AROUND}[<")))
-        for found in re.finditer(tail, held):
-            start, end = found.span()
-            first = max(start - rest - len(_DOTS[0]), 0)
-            starts = ((held.find(dots, first, start), len(dots)) for dots in _DOTS)
-            if begin := min((one + size for one, size in starts if one >= 0), default=0):
-                yield begin, end
-
-
-def _forms(name: str, value: str) -> Iterator[_Form]:
-    """A value as texts may hold it."""
-    is_word = len(value) < SHORTEST_WITHIN
-    for written in (value,) if is_word else _encoded(value):
+def _forms(value: str) -> Iterator[tuple[str, bool]]:
+    """A value as texts may hold it, without what may interrupt it; or as it is, and that it is one
+    only where it is no part of a longer word."""
+    if len(value) < SHORTEST_WITHIN:
+        yield value.strip(_AROUND), True
+        return
+    for written in _encoded(value):
         text = _INTERRUPTED.sub("", written).strip(_AROUND)
-        if len(text) < (SHORTEST if is_word else SHORTEST_WITHIN):
-            continue
-        is_whole = is_word or re.search(r"://|^/", text) is not None
-        cut = len(text) if is_whole else max(SHORTEST, min(12, len(text) // 2))
-        yield _Form(name, text, is_word, text[:cut], text[-cut:])
+        if len(text) >= SHORTEST:
+            yield text, False
 
 
 def _encoded(value: str) -> Iterator[str]:
     """The value as other texts hold it."""
     raw = value.encode(errors="surrogateescape")
-    literal = {value, repr(raw)[2:-1]}
-    for _ in range(2):  # a literal within another
-        for one in tuple(literal):
-            literal |= {json.dumps(one)[1:-1], json.dumps(one, ensure_ascii=False)[1:-1]}
-            literal |= {repr(one)[1:-1], one.replace("'", r"\'")}
-    yield from literal
+    yield from (value, repr(value)[1:-1], json.dumps(value)[1:-1], repr(raw)[2:-1])
     for escaped in (quote(raw, safe=""), quote(raw), quote_plus(raw)):
         yield escaped
         yield re.sub("%..", lambda found: found[0].lower(), escaped)
@@ -394,8 +320,30 @@ def _encoded(value: str) -> Iterator[str]:
         yield core.replace("+", "-").replace("/", "_")
 
 
+def _held(form: str, text: str) -> Iterator[tuple[int, int]]:
+    """Where a text holds a value, or its beginning or end next to where it was cut."""
+    is_whole = re.search(r"://|^/", form) is not None
+    cut = len(form) if is_whole else max(SHORTEST, min(12, len(form) // 2))
+    for found in re.finditer(re.escape(form[:cut]), text):
+        start = found.start()
+        end = start + _alike(form, text[start : start + len(form)])
+        if end - start == len(form) or _CUT_BEHIND.match(text, end):
+            yield start, end
+    for found in re.finditer(re.escape(form[-cut:]), text):
+        end = found.end()
+        start = end - _alike(form[::-1], text[max(end - len(form), 0) : end][::-1])
+        if end - start == len(form) or _CUT_BEFORE.search(text[max(start - 43, 0) : start]):
+            yield start, end
+
+
+def _alike(one: str, other: str) -> int:
+    """How many characters two texts have in common from their first on."""
+    return sum(takewhile(bool, map(eq, one, other)))
+
+
 def _places(text: str) -> list[int]:
-    """Where in a text each character stands that wrapping and colours did not put into it."""
+    """Where in a text each character stands that wrapping, colours and escapes did not put into
+    it."""
     places: list[int] = []
     begin = 0
     for interruption in _INTERRUPTED.finditer(text):

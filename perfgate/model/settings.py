@@ -3,16 +3,15 @@ workload that is made of it."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from enum import StrEnum
 from pathlib import PurePath
-from typing import Annotated, Final
+from typing import Annotated, Final, assert_never
 
-from pydantic import AfterValidator, AliasChoices, Field, ValidationInfo
+from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt, ValidationInfo
 
 from perfgate.model.baseline import FEWEST_RUNS
-from perfgate.model.metric import Budget, Budgeted, Metric
-from perfgate.model.outcome import OnInconclusive, OnLoosened, OnNew
+from perfgate.model.metric import Budget, Budgets, Values
+from perfgate.model.outcome import OnInconclusive, OnLoosened, OnNew, Outcome
 from perfgate.model.record import Record, SomeText
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
@@ -36,10 +35,6 @@ class ABForm(StrEnum):
     INTERLEAVE = "interleave"
     """In processes that are alive at once and take turns of a few steps on one CPU core."""
     OFF = "off"
-
-
-OLD_NAMES: Final = {"duet": "ab_run", "duet_setup": "ab_setup", "duet_python": "ab_python"}
-"""What keys of `[tool.perfgate]` were called, and are called now."""
 
 
 _NOT_ITS_OWN: Final = ((), (".git",), (".perfgate",))
@@ -76,31 +71,27 @@ class Settings(Record):
     """
     ahead: int | None = Field(default=None, ge=1, le=16)
     """Runs that are alive at once; as many as there is room for where it is not set."""
-    time_budget_s: float | None = Field(default=None, gt=0)
+    time_budget_s: PositiveFloat | None = None
     """Seconds that a whole gate may take; what does not fit is INCONCLUSIVE or NOT_MEASURED."""
-    ab_run: ABForm = Field(default=ABForm.AUTO, validation_alias=AliasChoices("ab_run", "duet"))
+    ab_run: ABForm = Field(default=ABForm.AUTO, validation_alias="duet")
     """How the baseline's commit is run again next to the candidate where stored values do not
     settle a gate."""
-    ab_setup: tuple[SomeText, ...] = Field(
-        default=(), validation_alias=AliasChoices("ab_setup", "duet_setup")
-    )
+    ab_setup: tuple[SomeText, ...] = Field(default=(), validation_alias="duet_setup")
     """A command, word by word, that makes a fresh checkout of the project ready to run; run in its
     root."""
-    ab_python: SomeText | None = Field(
-        default=None, validation_alias=AliasChoices("ab_python", "duet_python")
-    )
+    ab_python: SomeText | None = Field(default=None, validation_alias="duet_python")
     """The interpreter of a checkout's runs, relative to its root; by default the gate's own."""
     anchor_budget: Budget = 0.05
     """What step_ms may lose against the best ever blessed, as a fraction: where many small losses
     end."""
-    timeout_s: float = Field(default=600.0, gt=0)
+    timeout_s: PositiveFloat = 600.0
     """Time limit of one run where the workload sets none."""
     inconclusive: OnInconclusive = OnInconclusive.FAIL
     new: OnNew = OnNew.FAIL
     loosened: OnLoosened = OnLoosened.FAIL
     """What a change that loosens its own gate does to it in GitHub Actions; read from the branch
     that it is for."""
-    budgets: Mapping[Budgeted, Budget] = {}
+    budgets: Budgets = {}
     """Budgets of the project, as fractions."""
     machine: SomeText | None = None
     """The machine that a gate must run on, as the folder of its baselines is called:
@@ -112,44 +103,61 @@ class Settings(Record):
     cuda_graph_trace: GraphTrace = GraphTrace.GRAPH
     pass_env: tuple[str, ...] = ()
     """Variables handed to workloads although their names look like secrets."""
-    old_names: tuple[str, ...] = Field(default=(), exclude=True)
-    """Keys that the file has by their old names."""
-    lock_timeout_s: float = Field(default=3600.0, gt=0)
+    lock_timeout_s: PositiveFloat = 3600.0
     """How long to wait for another gate on the same GPU."""
 
+    def lets_pass(self, outcome: Outcome) -> bool:
+        """Whether a workload of this outcome lets the build pass."""
+        match outcome:
+            case Outcome.PASSED | Outcome.IMPROVED:
+                return True
+            case Outcome.INCONCLUSIVE:
+                return self.inconclusive is OnInconclusive.WARN
+            case Outcome.NO_BASELINE:
+                return self.new is OnNew.ALLOW
+            case Outcome.REGRESSED | Outcome.INCOMPARABLE | Outcome.INVALID | Outcome.NOT_MEASURED:
+                return False
+            case _:
+                assert_never(outcome)
 
-class Policy(Record):
-    """What the user decided about runs, budgets and doubtful outcomes."""
+    def opens(self, verdict: Verdict) -> bool:
+        """Whether a verdict lets the build pass: by its outcome, and no open loss is too large."""
+        may = self.lets_pass(verdict.outcome)
+        return may and not verdict.too_few_runs and not verdict.beyond
 
-    runs: int = Field(default=3, ge=1)
-    new_runs: int = Field(default=FEWEST_RUNS, ge=1)
+
+class Policy(Settings):
+    """The settings as they hold for one workload, with what its gate decided."""
+
+    # Also more than a project may set, where a result is judged again.
+    runs: PositiveInt = 3
+    max_runs: PositiveInt = 29
+    budgets: Values = {}
+    new_runs: PositiveInt = FEWEST_RUNS
     """Runs where there is no baseline to compare with."""
-    max_runs: int = Field(default=29, ge=1)
-    """Of both sides together."""
     stops_early: bool = True
     """Whether a count that rose, and rose again, ends the gate before its first look.
 
     Not where runs were asked for.
     """
-    budgets: Mapping[Metric, float] = {}
-    anchor_budget: float = Field(default=0.05, gt=0)
-    """What step_ms may lose against the best ever blessed."""
-    workloads: int = Field(default=1, ge=1)
+    sharing: PositiveInt = 1
     """Among how many workloads of this gate the time metrics share the error."""
-    own_packages: bool = False
-    """Whether another commit brings its own: else both sides run with today's torch and CUDA."""
-    on_inconclusive: OnInconclusive = OnInconclusive.FAIL
-    on_new: OnNew = OnNew.FAIL
+
+    @property
+    def own_packages(self) -> bool:
+        """Whether another commit brings its own: else both sides run with today's torch and
+        CUDA."""
+        return bool(self.ab_setup) or self.ab_python is not None
 
     @classmethod
-    def from_settings(
+    def of(
         cls,
         settings: Settings,
-        workload: Workload | None,
+        workload: Workload,
         *,
         runs_given: bool,
-        budgets_given: Collection[Metric] = (),
-        workloads: int = 1,
+        budgets_given: Values | None = None,
+        sharing: int = 1,
     ) -> Policy:
         """The policy for one workload; `runs_given` tells a user's own number of runs from the
         default.
@@ -157,24 +165,11 @@ class Policy(Record):
         The workload's own budgets win over those of the settings, and over both those
         `budgets_given` by an option.
         """
-        own = {} if workload is None else workload.budgets
-        default_new = min(max(settings.runs, FEWEST_RUNS), settings.max_runs)
-        return cls(
-            runs=settings.runs,
-            new_runs=settings.runs if runs_given else default_new,
-            max_runs=max(settings.max_runs, settings.runs),
-            stops_early=not runs_given,
-            budgets={
-                **settings.budgets,
-                **{metric: budget for metric, budget in own.items() if metric not in budgets_given},
-            },
-            anchor_budget=settings.anchor_budget,
-            workloads=workloads,
-            own_packages=bool(settings.ab_setup) or settings.ab_python is not None,
-            on_inconclusive=settings.inconclusive,
-            on_new=settings.new,
-        )
-
-    def opens(self, verdict: Verdict) -> bool:
-        """Whether a verdict lets the build pass."""
-        return verdict.opens(on_inconclusive=self.on_inconclusive, on_new=self.on_new)
+        enough = min(max(settings.runs, FEWEST_RUNS), settings.max_runs)
+        held = {
+            "budgets": {**settings.budgets, **workload.budgets, **(budgets_given or {})},
+            "new_runs": settings.runs if runs_given else enough,
+            "stops_early": not runs_given,
+            "sharing": sharing,
+        }
+        return cls(**{**dict(settings), **held})

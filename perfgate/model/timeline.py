@@ -7,9 +7,9 @@ none).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, Final, TypeVar
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -163,9 +163,6 @@ class EventRecords:
     """Numbers this one record; NO_EVENT where the capture does not say."""
 
 
-_Record = TypeVar("_Record", Waits, EventRecords)
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Calls:
     """CUDA runtime and driver API calls, shape (n,)."""
@@ -210,11 +207,6 @@ class CapturedGpu:
     """Where it is on the PCI bus."""
 
 
-def _empty(kind: type[_Record]) -> _Record:
-    columns: dict[str, Any] = {one.name: np.empty(0, np.int64) for one in fields(kind)}
-    return kind(**columns)
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Timeline:
     """One capture. `processes` are operating system process ids (0: not said).
@@ -234,11 +226,11 @@ class Timeline:
     calls: Calls
     ranges: Ranges
     names: Mapping[int, str]
-    waits: Waits = field(default_factory=lambda: _empty(Waits))
-    event_records: EventRecords = field(default_factory=lambda: _empty(EventRecords))
+    waits: Waits
+    event_records: EventRecords
     """What orders streams: one waits (`WaitKind.STREAM_FOR_EVENT`) for an event of another."""
-    gpus: tuple[CapturedGpu, ...] = ()
-    ordinals: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    gpus: tuple[CapturedGpu, ...]
+    ordinals: Mapping[tuple[int, int], int]
     """The number by which CUDA knows a GPU in a process (as in `cuda:0`), by (process, device),
     where it is known."""
     missing: Mapping[str, Note] = field(default_factory=dict)

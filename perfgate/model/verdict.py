@@ -6,15 +6,14 @@ import math
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Final
 
-from pydantic import AliasChoices, Field, computed_field
+from pydantic import Field, NonNegativeInt, PositiveInt, computed_field
 
 from perfgate.model.diagnosis import Advice, Attribution, Classified
 from perfgate.model.metric import METRICS, Basis, Kind, Metric
-from perfgate.model.note import Note, Severity, Worded
-from perfgate.model.outcome import OnInconclusive, OnNew, Outcome, opens_gate
+from perfgate.model.note import NoteOrText, Notes, Severity, Worded
+from perfgate.model.outcome import Outcome
 from perfgate.model.record import Record
 from perfgate.words import say
 
@@ -87,10 +86,10 @@ class MetricVerdict(Worded):
     """
     exact: bool | None = None
     """Of a count: whether it was the same in every baseline run."""
-    note: Note | None = None
+    note: NoteOrText | None = None
     """Why it is so; None where its numbers say all."""
 
-    NOTES_OF = MappingProxyType({"reason": "note"})
+    NOTES_OF = {"reason": "note"}
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -178,8 +177,8 @@ class ABRun(Record):
     """As it was asked for: the baseline's commit, or the user's own word."""
     commit: str
     """SHA of the commit that was run again."""
-    pairs: int = Field(ge=0)
-    screen_runs: int = Field(ge=0)
+    pairs: NonNegativeInt
+    screen_runs: NonNegativeInt
     """Runs of the candidate alone, made before its pairs."""
 
 
@@ -188,9 +187,9 @@ class Verdict(Worded):
 
     workload: str
     outcome: Outcome
-    why: Note
+    why: NoteOrText
     """Subject left out."""
-    next: Note | None = None
+    next: NoteOrText | None = None
     """What to do about it, where that is not the next step of `why`: its own, or its fact."""
     metrics: tuple[MetricVerdict, ...] = ()
     runs: int = 0
@@ -199,8 +198,8 @@ class Verdict(Worded):
     """Of an A/B run those of the commit that was run again, else the blessed ones."""
     stage: Stage | None = None
     """None where nothing was compared."""
-    ab_run: ABRun | None = Field(default=None, validation_alias=AliasChoices("ab_run", "duet"))
-    workloads: int = Field(default=1, ge=1)
+    ab_run: ABRun | None = Field(default=None, validation_alias="duet")
+    workloads: PositiveInt = 1
     """Among how many workloads of this gate the error was shared when this one was judged (Holm).
     """
     loss_level: float | None = None
@@ -214,9 +213,9 @@ class Verdict(Worded):
     """
     pass_confidence: float = 0.975
     """Of `high` of each row."""
-    drift: Drift | None = Field(default=None, validation_alias=AliasChoices("drift", "creep"))
+    drift: Drift | None = Field(default=None, validation_alias="creep")
     dropped: tuple[Dropped, ...] = ()
-    where_notes: Mapping[Metric, Note] = {}
+    where_notes: Mapping[Metric, NoteOrText] = {}
     """For metrics that moved: under which range, in which kernel or call."""
     attributions: tuple[Attribution, ...] = ()
     """The same as numbers, with every part."""
@@ -224,26 +223,24 @@ class Verdict(Worded):
     """What the candidate is bound by; None where its figures do not say."""
     advice: tuple[Advice, ...] = ()
     """Where it is not PASSED: what usually helps against what has risen."""
-    rank_notes: tuple[Note, ...] = ()
+    rank_notes: Notes = ()
     """Of a job of several processes: how far they lie apart, and for which of them the others wait.
     """
-    notes: tuple[Note, ...] = ()
+    notes: Notes = ()
     """WARN is what must be known to trust it, also where it is PASSED: what was not counted, what
     it cannot find."""
-    more: int = Field(default=0, ge=0)
+    more: NonNegativeInt = 0
     """Further runs, or pairs, that the judge wants before it settles this."""
     noisy: bool = False
     """Whether runs lie so far apart that an A/B run is better made in blocks."""
 
-    NOTES_OF = MappingProxyType(
-        {
-            "reason": "why",
-            "next_step": "next",
-            "where": "where_notes",
-            "ranks": "rank_notes",
-            **dict.fromkeys(("warnings", "caveats", "information", "remarks"), "notes"),
-        }
-    )
+    NOTES_OF = {
+        "reason": "why",
+        "next_step": "next",
+        "where": "where_notes",
+        "ranks": "rank_notes",
+        **dict.fromkeys(("warnings", "caveats", "information", "remarks"), "notes"),
+    }
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -306,14 +303,6 @@ class Verdict(Worded):
         """Whether it is INCONCLUSIVE after fewer runs than a verdict needs."""
         fewest = FEWEST_TO_PASS if self.ab_run is None else FEWEST_TO_JUDGE
         return self.outcome is Outcome.INCONCLUSIVE and self.compared < fewest
-
-    def opens(
-        self, *, on_inconclusive: OnInconclusive = OnInconclusive.FAIL, on_new: OnNew = OnNew.FAIL
-    ) -> bool:
-        """Whether it lets the build pass: by its outcome and the settings, and no open loss is too
-        large for them."""
-        may = opens_gate(self.outcome, on_inconclusive=on_inconclusive, on_new=on_new)
-        return may and not self.too_few_runs and not self.beyond
 
     def of(self, metric: Metric) -> MetricVerdict | None:
         """The row of one metric."""

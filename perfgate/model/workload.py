@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final, Literal
 
-from pydantic import AliasChoices, Field
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
-from perfgate.model.metric import Budget, Budgeted
+from perfgate.model.metric import Budgets
 from perfgate.model.record import LONGEST_ID, Record
 
 STEP_RANGE = "step"
@@ -64,24 +64,24 @@ class Workload(Record):
     nodeid: str | None = None
     """The pytest node to run in the worker; None for a command."""
     command: tuple[str, ...] | None = None
-    steps: int | None = Field(ge=1)
+    steps: PositiveInt | None
     """Measured steps; None as many as are worth a process, which its first run chooses."""
-    warmup: int = Field(ge=0)
+    warmup: NonNegativeInt
     step: str = STEP_RANGE
     """A decorated workload's range name, or a command's regular expression over range names
     (`re.fullmatch`)."""
     parameters: Mapping[str, str] = {}
-    by_id: tuple[str, ...] = Field(default=(), validation_alias=AliasChoices("by_id", "untold"))
+    by_id: tuple[str, ...] = Field(default=(), validation_alias="untold")
     """Parameters of which only their type and id are compared: no text tells what they hold."""
     options: Mapping[str, str] | None = None
     """Options that a conftest declares and that were given, by name; None where that was not noted.
     """
     capture: CaptureMode | CaptureWindow = CaptureMode.CUDA_PROFILER_API
-    timeout_s: float = Field(default=600.0, gt=0)
+    timeout_s: PositiveFloat = 600.0
     ahead: int | None = Field(default=None, ge=1, le=16)
     """Runs that may be alive at once; where it is not said, as the project has it, and of a command
     one."""
-    budgets: Mapping[Budgeted, Budget] = {}
+    budgets: Budgets = {}
     """Budgets of this workload, as fractions; they come before the project's."""
     pass_env: tuple[str, ...] = ()
     env: Mapping[str, str] = {}

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Final
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, Field, NonNegativeInt, PositiveFloat, ValidationError
 
 from perfgate.model.errors import ConfigInvalid
 from perfgate.model.given import refused, wrong
-from perfgate.model.metric import Budget, Budgeted
+from perfgate.model.metric import Budgets
 from perfgate.model.record import Record, SomeText
 from perfgate.model.settings import Settings
 from perfgate.model.workload import CaptureMode, CaptureWindow, Workload
@@ -36,11 +36,11 @@ class CommandFile(Record):
     command: tuple[_Argument, ...] = Field(min_length=1)
     step: Annotated[SomeText, AfterValidator(_pattern)]
     steps: int = Field(ge=3)
-    warmup: int = Field(default=0, ge=0)
+    warmup: NonNegativeInt = 0
     capture: CaptureMode | CaptureWindow = CaptureMode.CUDA_PROFILER_API
-    timeout_s: float | None = Field(default=None, gt=0)
+    timeout_s: PositiveFloat | None = None
     ahead: int | None = Field(default=None, ge=1, le=16)
-    budgets: Mapping[Budgeted, Budget] = {}
+    budgets: Budgets = {}
     pass_env: tuple[str, ...] = ()
     env: Mapping[_Variable, _Argument] = {}
     cwd: SomeText | None = None

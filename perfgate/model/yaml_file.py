@@ -33,13 +33,13 @@ class _Loader(yaml.BaseLoader):
         deep: bool = False,  # noqa: FBT001, FBT002
     ) -> dict[Hashable, object]:
         """Build a mapping that has each of its keys once."""
-        known: set[object] = set()
-        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
-            if key.value in known:
-                problem = say.fact(note("yaml-key-twice", key=key.value))
-                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
-            known.add(key.value)
-        return super().construct_mapping(node, deep=deep)
+        held = super().construct_mapping(node, deep=deep)
+        if len(held) < len(node.value):
+            keys = [key.value for key, _ in node.value]
+            twice = next(key for key in keys if keys.count(key) > 1)
+            problem = say.fact(note("yaml-key-twice", key=twice))
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+        return held
 
 
 def mapping(file: Path, source: str) -> dict[str, object]:

@@ -41,7 +41,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     )
     for option in OPTIONS:
         if option.is_flag:
-            group.addoption(option.option, help=option.summary, **option.arguments)
+            group.addoption(option.option, help=option.help, **option.arguments)
     group.addoption("--perfgate-worker", default=None, help=argparse.SUPPRESS)
     group.addoption("--perfgate-base", default=None, help=argparse.SUPPRESS)
 

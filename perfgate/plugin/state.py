@@ -23,7 +23,6 @@ from perfgate.gate import Closing
 from perfgate.gate.gate import Gate
 from perfgate.model.document import (
     DocumentRun,
-    DocumentShard,
     DocumentWorkload,
     GateDocument,
     PartChosen,
@@ -177,7 +176,7 @@ def start(config: pytest.Config) -> State:
         if option.is_flag and option.setting is not None and option.setting != "nsys"
     }
     settings = load_settings(root, given)
-    for old in outdated(settings):
+    for old in outdated(root, settings):
         warning = pytest.PytestConfigWarning(say.message(old))
         config.issue_config_time_warning(warning, stacklevel=2)
     workloads = root / settings.workloads
@@ -336,11 +335,9 @@ def _document_of(state: State, closing: Closing, *, pytest_status: int, label: s
         known = {*state.collected, *gate.blessed}
         part = PartChosen(by=chosen_by, workloads=len(state.expected), of=len(known))
     if state.shard is not None:  # so that who merges sees what all of them left out
-        shard = DocumentShard(
-            **state.shard.model_dump(),
-            workloads=None if state.expected is None else tuple(sorted(state.chosen)),
-            skipped=tuple(sorted(state.skipped.keys() - gate.verdicts.keys())),
-        )
+        divided = None if state.expected is None else tuple(sorted(state.chosen))
+        skipped = tuple(sorted(state.skipped.keys() - gate.verdicts.keys()))
+        shard = state.shard.model_copy(update={"workloads": divided, "skipped": skipped})
     document = GateDocument(
         perfgate=__version__,
         started_at=gate.started_at,

@@ -22,7 +22,7 @@ from typing import Any, Final
 import pytest
 
 from perfgate.execute.addopts import addopts_in_force, starting_options
-from perfgate.execute.places import Place, PlaceKind, Places, prefixes_here
+from perfgate.execute.places import Place, Places
 from perfgate.model.errors import ConfigInvalid, PerfgateError
 from perfgate.model.options import OPTIONS
 from perfgate.words import escape
@@ -260,7 +260,7 @@ def _own_among(config: pytest.Config, words: Sequence[str]) -> list[str]:
     with its values."""
     parser, manager = pytest.Parser(_ispytest=True), config.pluginmanager
     root = config.rootpath.resolve()
-    places, of_project = Places(root, prefixes=prefixes_here()), Place(PlaceKind.TREE, root)
+    places, of_project = Places(root), Place(root, is_tree=True)
     given = {"parser": parser, "pluginmanager": manager}
     for plugin in manager.get_plugins():
         file, declare = getattr(plugin, "__file__", None), getattr(plugin, "pytest_addoption", None)

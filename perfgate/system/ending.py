@@ -35,30 +35,27 @@ def new_mark() -> str:
 def processes_of(mark: str, *, session: int | None = None) -> list[psutil.Process]:
     """Find the living processes that bear a mark.
 
-    With a session also those that belong to it, and their kin: nsys gives its program a session of
-    its own, in which a child may have cleared its environment.
+    With a session also those that belong to it, and to the sessions of those that are found: nsys
+    gives its program a session of its own, in which a child may have cleared its environment.
     """
     marked = {pid for pid in psutil.pids() if mark in marks_of(pid)} - {os.getpid()}
-    return _living(marked) if session is None else _with_kin(marked, {session})
+    return _living(marked) if session is None else _in_sessions(marked, {session})
 
 
 def abandoned() -> list[psutil.Process]:
     """Find what killed gates of this user have left running, in whichever project: what was started
-    by a `run_process` whose own process is gone, and its kin."""
+    by a `run_process` whose own process is gone, and all of its sessions."""
     inherited = marks_of(os.getpid())
-    return _with_kin(
+    return _in_sessions(
         {pid for pid in psutil.pids() if any(map(_is_orphaned, marks_of(pid) - inherited))}
     )
 
 
-def _with_kin(found: Collection[int], more: Iterable[int] = ()) -> list[psutil.Process]:
-    """Processes with what is of their sessions, or of some more, and their descendants, which bear
-    no mark where they cleared their environment; nothing that this process descends from."""
+def _in_sessions(found: Collection[int], more: Iterable[int] = ()) -> list[psutil.Process]:
+    """Processes with all that is of their sessions, or of some more, and may have cleared its
+    environment; nothing that this process descends from."""
     sessions = {*map(_session, found), *more} - {_session(os.getpid()), None}
     kin = {*found, *(pid for pid in psutil.pids() if _session(pid) in sessions)}
-    for pid in tuple(kin):
-        with suppress(psutil.Error):
-            kin.update(child.pid for child in psutil.Process(pid).children(recursive=True))
     ours = psutil.Process()
     return _living(kin - {ours.pid, *(parent.pid for parent in ours.parents())})
 

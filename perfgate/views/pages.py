@@ -79,7 +79,7 @@ def _document_workload(kept: KeptResult, settings: Settings, store: Store) -> Do
     source, line = declared_at(result.workload)
     return DocumentWorkload(
         verdict=result.verdict,
-        opens_gate=result.verdict.opens(on_inconclusive=settings.inconclusive, on_new=settings.new),
+        opens_gate=settings.opens(result.verdict),
         runs=tuple(map(DocumentRun.of, result.runs)),
         reference_runs=tuple(map(DocumentRun.of, result.reference_runs)),
         interleaved_runs=tuple(map(DocumentRun.of, result.interleaved_runs)),

@@ -40,11 +40,6 @@ _CODE: Final[Rows] = {
         "The baseline's code was to be measured",
         _ENVIRONMENT,
     ),
-    "file-of-commit-not-loaded": (
-        "{workload} at commit {commit}: {file:quote} was not loaded from its checkout",
-        "The baseline's code was to be measured",
-        _ENVIRONMENT,
-    ),
     "code-from-elsewhere": (
         (
             "{workload} at commit {commit}: code of the project was loaded from elsewhere "

@@ -44,11 +44,6 @@ TEXT: Final[Rows] = {
         "A measurement names the commit that it measured",
         "Commit the code, then run again.",
     ),
-    "content-unknown": (
-        "{root:quote}: {file:quote} cannot be read",
-        _ASKED,
-        "Let this user read it.",
-    ),
     "git-checkout-failed": (
         "commit {commit}: it cannot be checked out: {why:quote}",
         "It is checked out to be run next to the project",

@@ -83,8 +83,11 @@ def test_the_largest_document_that_is_written_is_read() -> None:
     assert gate_markdown(read).startswith("## perfgate: gate")
 
 
-def test_what_no_document_can_hold_is_an_error_of_whoever_writes_it() -> None:
+def test_what_no_document_can_hold_is_an_error_of_whoever_writes_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with pytest.raises(StoreFailed):
         document_text(gated(*(failed(str(number)) for number in range(MOST_WORKLOADS + 1))))
+    monkeypatch.setattr("perfgate.model.document_text.LARGEST_DOCUMENT", 1000)
     with pytest.raises(StoreFailed):
-        document_text(gated(failed(reason=TAIL)), largest=1000)
+        document_text(gated(failed(reason=TAIL)))

@@ -84,7 +84,8 @@ def blessed_kernel_by_kernel(root: Path, loop: str) -> Path:
     (root / "workloads").mkdir()
     (root / "workloads" / "loops.py").write_text(LOOPS)
     assert gate(root, "-k", loop).ended == (1, "NO_BASELINE")
-    bless(root, loop, "--reason", "kernel by kernel")
+    # Launched one by one, small kernels vary too much for stored runs to hold 2 %.
+    bless(root, loop, "--reason", "kernel by kernel", "--hold", "auto")
     return root
 
 
@@ -107,7 +108,7 @@ def test_graphs_make_a_launch_bound_loop_faster_and_without_them_it_is_slower_ag
     assert graphs.row("step_ms")["outcome"] == "IMPROVED"
     assert (graphs.row("graph_launches")["baseline"], graphs.row("graph_launches")["now"]) == (0, 1)
     assert graphs.row("launches")["now"] < graphs.row("launches")["baseline"] / 10
-    bless(project, "small_kernels", "--reason", "the step is one CUDA graph")
+    bless(project, "small_kernels", "--reason", "the step is one CUDA graph", "--hold", "auto")
     back = gate(project, *SMALL)
     assert back.ended == (1, "REGRESSED")
     assert {"launches"} <= back.regressed

@@ -7,7 +7,7 @@ import pytest
 from support import records
 from support.project import Project, loops
 
-from perfgate.model.document import DocumentShard, Shard
+from perfgate.model.document import Shard
 from perfgate.model.metric import Metric
 
 NAMES = ("alpha", "beta", "gamma", "delta", "epsilon")
@@ -67,7 +67,7 @@ def test_the_document_says_which_shard_it_is_of(five: Project) -> None:
     found = five.document("--perfgate-shard=2/3", "--perfgate-label=h200 2/3")
     assert (found.label, found.shard) == (
         "h200 2/3",
-        DocumentShard(index=2, of=3, workloads=IN_ORDER),
+        Shard(index=2, of=3, workloads=IN_ORDER),
     )
     assert [one.verdict.workload for one in found.workloads] == ["beta", "gamma"]
     assert five.document().shard is None
@@ -89,16 +89,14 @@ def test_the_document_says_what_all_shards_divide_and_what_this_one_skipped(five
         five.document("-k", "not alpha", f"--perfgate-shard={index}/2") for index in (1, 2)
     )
     assert left == ["beta", "delta", "epsilon", "eta", "gamma", "zeta"]
-    assert first.shard == DocumentShard(index=1, of=2, workloads=tuple(left))
-    assert second.shard == DocumentShard(
-        index=2, of=2, workloads=tuple(left), skipped=("eta", "zeta")
-    )
+    assert first.shard == Shard(index=1, of=2, workloads=tuple(left))
+    assert second.shard == Shard(index=2, of=2, workloads=tuple(left), skipped=("eta", "zeta"))
     assert (first.opens_gate, second.opens_gate) == (True, True)
 
 
 def test_a_shard_that_did_not_come_to_divide_says_nothing_of_it(five: Project) -> None:
     found = five.document("-k", "alpha", "--perfgate-shard=1/2")
-    assert (found.opens_gate, found.shard) == (False, DocumentShard(index=1, of=2))
+    assert (found.opens_gate, found.shard) == (False, Shard(index=1, of=2))
 
 
 @pytest.mark.parametrize("index", [1, 2])

@@ -10,7 +10,7 @@ from support import pages, records
 
 from perfgate.bless.gates import Found
 from perfgate.model.baseline import Commit
-from perfgate.model.document import DocumentRun, DocumentShard, DocumentWorkload, GateDocument
+from perfgate.model.document import DocumentRun, DocumentWorkload, GateDocument, Shard
 from perfgate.model.document_text import document_text
 from perfgate.model.machine import Machine
 from perfgate.model.outcome import Outcome
@@ -44,7 +44,7 @@ def gate(
     label: str,
     *workloads: DocumentWorkload,
     on: Machine | None = H200,
-    shard: DocumentShard | None = None,
+    shard: Shard | None = None,
     commit: Commit | None = records.COMMIT,
     settings: Settings | None = None,
     shut_by: Sequence[str] = (),
@@ -70,9 +70,9 @@ def gate(
     )
 
 
-def shard(index: int, of: int, *workloads: str, skipped: Sequence[str] = ()) -> DocumentShard:
+def shard(index: int, of: int, *workloads: str, skipped: Sequence[str] = ()) -> Shard:
     """Build the part of these workloads, in the order of their ids."""
-    return DocumentShard(index=index, of=of, workloads=workloads, skipped=tuple(skipped))
+    return Shard(index=index, of=of, workloads=workloads, skipped=tuple(skipped))
 
 
 def found(document: GateDocument, *, folder: str = "", page: PageData | None = None) -> Found:

@@ -98,7 +98,7 @@ def judged(
         max_runs=2 * max_runs + len(alone) if is_ab_run else max_runs,
         stops_early=False,
         budgets=budgets or {},
-        workloads=workloads,
+        sharing=workloads,
     )
     stored_runs = [_run(run.values, run.sm_clock_mhz, {}) for run in other.runs]
     evidence = Evidence(

@@ -9,7 +9,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,12 +21,14 @@ from perfgate.model.timeline import (
     CapturedGpu,
     Copies,
     CopyKind,
+    EventRecords,
     Kernels,
     MemoryKind,
     Memsets,
     Ranges,
     Spans,
     Timeline,
+    Waits,
 )
 
 COLUMN_NS = 1_000_000
@@ -104,6 +106,14 @@ def _columns(rows: Sequence[Op | Call | Range], kinds: _Kinds) -> dict[str, Any]
     }
 
 
+_Table = TypeVar("_Table", Waits, EventRecords)
+
+
+def _none(table: type[_Table]) -> _Table:
+    columns: dict[str, Any] = {one.name: np.empty(0, np.int64) for one in dataclasses.fields(table)}
+    return table(**columns)
+
+
 def build(
     *,
     kernels: Sequence[Op] = (),
@@ -153,6 +163,8 @@ def build(
             for process in range(len(pids))
             for op in (*kernels, *copies, *memsets, *graphs)
         },
+        waits=_none(Waits),
+        event_records=_none(EventRecords),
         missing={what: note("quoted", text=why) for what, why in (missing or {}).items()},
     )
 

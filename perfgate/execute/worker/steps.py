@@ -3,13 +3,13 @@ became of them."""
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import sys
 import time
 import weakref
 from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, suppress
 from types import ModuleType
 from typing import Final, Self
 
@@ -71,7 +71,8 @@ class MeasuredSteps:
     warm-up   |w|w|w|  sync, wait, start  |step|step|  sync, wait  |step|step|  sync, wait, stop
     one core      |--------------------------------------------------------------------|
     ```
-    Held late, they take turns only from the last turns of the warm-up on.
+    Held late, they take turns only from the last turns of the warm-up on, and start the profiler
+    before they wait for the first.
     """
 
     def __init__(
@@ -171,7 +172,7 @@ class MeasuredSteps:
         loop = self._running()
         if loop is not None:
             # A thread that the loop left behind may be in it: then it is not to be closed.
-            with contextlib.suppress(ValueError):
+            with suppress(ValueError):
                 loop.close()
         for other in self._waits_for:
             other.leave()
@@ -206,23 +207,26 @@ class MeasuredSteps:
                 yield from self._one(marker, WARMUP_RANGE, turn)
             if self._steps is None:
                 self._steps = worth_a_process((self._synchronised_s() - began_s) / TIMED_TURNS)
-            if self._gate is not None:
-                self._synchronised_s()
-                self._gate.begin()
-            if self._handover is not None:
-                self._handover.begin()
-            pinned = None if self._core is None else Pinned(self._core)
-            for turn in range(self._warmup - settled, self._warmup):
-                yield from self._one(marker, WARMUP_RANGE, turn)
-            # Torch may have been imported by the loop's own first turn.
-            capture = choose_capture(torch=self._find_torch())
-            self.captured_by = capture.name
-            capture.synchronise()
-            if self._handover is not None:
-                self._handover.hand_over()
-            capture.start()
-            cores: float | None = None
-            try:
+            with ExitStack() as opened:
+                if self._gate is not None:
+                    self._synchronised_s()
+                    if self._is_held_late:
+                        # It takes half a second, for which no other run has to wait.
+                        self._start(choose_capture(torch=self._find_torch()), opened)
+                    self._gate.begin()
+                if self._handover is not None:
+                    self._handover.begin()
+                pinned = None if self._core is None else Pinned(self._core)
+                for turn in range(self._warmup - settled, self._warmup):
+                    yield from self._one(marker, WARMUP_RANGE, turn)
+                # Torch may have been imported by the loop's own first turn.
+                capture = choose_capture(torch=self._find_torch())
+                capture.synchronise()
+                if self._handover is not None:
+                    self._handover.hand_over()
+                if not self._is_held_late:
+                    self._start(capture, opened)
+                cores: float | None = None
                 busy = Busy() if self._handover is None else None
                 marker.push(START_RANGE)
                 marker.pop()
@@ -241,13 +245,18 @@ class MeasuredSteps:
                     # Neither has a step to take any more: what both still have to do they need not
                     # do on one core.
                     pinned.let_go()
-            finally:
-                capture.stop()
-            self.needs = needs_of(self._find_torch(), has_gpu=capture.name is not None, cores=cores)
+            has_gpu = self.captured_by is not None
+            self.needs = needs_of(self._find_torch(), has_gpu=has_gpu, cores=cores)
             self.finished = True
         finally:
             for other in self._waits_for:
                 other.leave()
+
+    def _start(self, capture: CaptureRange, opened: ExitStack) -> None:
+        """Start the profiler, until what is opened is closed."""
+        self.captured_by = capture.name
+        opened.callback(capture.stop)
+        capture.start()
 
     def _synchronised_s(self) -> float:
         """The time at which all that was launched is done, s."""

@@ -6,13 +6,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import importlib.resources
-import itertools
 import re
 import shlex
-import zlib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,7 +22,7 @@ from perfgate.model.settings import Settings
 from perfgate.render import verdict
 from perfgate.render.explanation import TITLES, shown_parts
 from perfgate.render.filling import environment
-from perfgate.render.gate import Judged, choice_text, counts_text, state_of
+from perfgate.render.gate import choice_text, counts_text, state_of
 from perfgate.render.html import workload
 from perfgate.render.records import machine_facts, moment
 from perfgate.render.samples import OF_RANGE
@@ -47,23 +44,11 @@ SYMBOLS: Final = dict(zip(WORST_FIRST, "✗?!≠○≈▲✓", strict=True))
 """Next to each outcome's word."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Shipped:
-    """What every page holds: Plotly, deflated because it is half of a page, and our script and
-    style."""
-
-    style: Markup
-    script: Markup
-    plotly: str
-    """In base64."""
-    policy: str
-    placeholders: tuple[str, ...]
-    """Ids of empty style elements in the place of those that Plotly would add for its maps."""
-
-
 @cache
-def shipped() -> Shipped:
-    """Return what every page holds."""
+def shipped() -> dict[str, object]:
+    """Return what every page holds: our style and script, Plotly (deflated because it is half of a
+    page, in base64), the policy, and ids of empty style elements in the place of those that Plotly
+    would add for its maps."""
     here = importlib.resources.files("perfgate.render.html")
     style, script = ((here / file).read_text(encoding="utf-8") for file in ("page.css", "page.js"))
     library = importlib.resources.files("plotly") / "package_data" / "plotly.min.js"
@@ -76,30 +61,18 @@ def shipped() -> Shipped:
         "base-uri 'none'",
         "form-action 'none'",
     )
-    maps = dict.fromkeys(re.findall(r'document\.getElementById\("([0-9a-f]{64})"\)', plotly))
-    return Shipped(
-        style=Markup(style),
-        script=Markup(script),
-        plotly=base64.b64encode(zlib.compress(plotly.encode(), 9)).decode("ascii"),
-        policy="; ".join(policy),
-        placeholders=tuple(maps),
-    )
+    maps = re.findall(r'document\.getElementById\("([0-9a-f]{64})"\)', plotly)
+    return {
+        "style": Markup(style),
+        "script": Markup(script),
+        "plotly": workload.deflated(plotly),
+        "policy": "; ".join(policy),
+        "placeholders": tuple(dict.fromkeys(maps)),
+    }
 
 
 def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}'"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Section:
-    """Where a workload stands on the page."""
-
-    identity: str
-    """What a link names after `#`."""
-    judged: Judged
-    plots: str
-    """All plots but the timeline, packed; empty where there are none."""
-    timeline: str
 
 
 def page_html(data: PageData) -> str:
@@ -118,12 +91,12 @@ def page_html(data: PageData) -> str:
             data=data,
             state=state,
             sections=[
-                Section(
-                    identity=identity,
-                    judged=one,
-                    plots=workload.packed(workload.plots(one.workload)),
-                    timeline=workload.packed(workload.timeline(one.workload)),
-                )
+                {
+                    "identity": identity,
+                    "judged": one,
+                    "plots": workload.packed(workload.plots(one.workload)),
+                    "timeline": workload.packed(workload.timeline(one.workload)),
+                }
                 for identity, one in zip(
                     identities([one.name for one in state.judged]), state.judged, strict=True
                 )
@@ -137,12 +110,13 @@ def page_html(data: PageData) -> str:
 
 def identities(names: Sequence[str]) -> list[str]:
     """Return an id for each workload, readable where its name is, and each only once."""
-    found: dict[str, None] = {}
+    seen: Counter[str] = Counter()
+    found: list[str] = []
     for name in names:
         plain = "w-" + (re.sub(r"[^A-Za-z0-9_]+", "-", name[:80]).strip("-") or "workload")
-        numbered = (f"{plain}-{number}" for number in itertools.count(2))
-        found[next(one for one in itertools.chain([plain], numbered) if one not in found)] = None
-    return list(found)
+        seen[plain] += 1
+        found.append(plain if seen[plain] == 1 else f"{plain}--{seen[plain]}")
+    return found
 
 
 @cache

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import zlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any, Final
 
@@ -18,7 +18,6 @@ from perfgate.model.comparison import Side
 from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.pagedata import PageWorkload, StepView
-from perfgate.model.verdict import Dropped
 from perfgate.render.records import moment
 from perfgate.render.verdict import budget_cell, change_cell, shown_metrics
 from perfgate.words.escape import one_line
@@ -26,19 +25,6 @@ from perfgate.words.escape import one_line
 LONGEST: Final = 240
 """Characters of a name that is shown under the pointer."""
 LONGEST_TITLE: Final = 34
-
-
-@dataclass(frozen=True, kw_only=True)
-class Runs:
-    """A metric run by run on one side."""
-
-    metric: Metric
-    unit: str
-    side: str
-    values: tuple[float, ...]
-    dropped: list[int]
-    """Which of them are outliers and no part of the median."""
-    median: float | None
 
 
 def sides(workload: PageWorkload) -> dict[str, Side]:
@@ -57,9 +43,9 @@ def steps(workload: PageWorkload) -> dict[str, StepView]:
     return {called: step for called, step in named.items() if step is not None}
 
 
-def runs(workload: PageWorkload) -> list[Runs]:
+def runs(workload: PageWorkload) -> list[dict[str, Any]]:
     """Return the runs of each metric and side: what moved first, then times, then counts that
-    differ."""
+    differ. `dropped` are those that are outliers and no part of the median."""
     found = sides(workload)
     moved = {
         row.metric
@@ -81,37 +67,41 @@ def runs(workload: PageWorkload) -> list[Runs]:
     ]
 
 
-def _runs(workload: PageWorkload, metric: Metric, side: str, values: tuple[float, ...]) -> Runs:
+def _runs(
+    workload: PageWorkload, metric: Metric, side: str, values: tuple[float, ...]
+) -> dict[str, Any]:
     compared = "other commit" if workload.other is not None else "baseline"
-
-    def hits(dropped: Dropped) -> bool:
-        named = {"baseline": (compared,), "pair": (compared, "candidate")}
-        return dropped.metric is metric and side in named.get(dropped.side, (dropped.side,))
-
-    dropped = sorted({one.index for one in workload.verdict.dropped if hits(one)})
+    named = {"baseline": (compared,), "pair": (compared, "candidate")}
+    dropped = {
+        one.index
+        for one in workload.verdict.dropped
+        if one.metric is metric and side in named.get(one.side, (one.side,))
+    }
     kept = [value for n, value in enumerate(values) if n not in dropped]
-    return Runs(
-        metric=metric,
-        unit=METRICS[metric].unit,
-        side=side,
-        values=values,
-        dropped=dropped,
-        median=median(kept) if kept else None,
-    )
+    return {
+        "metric": metric,
+        "unit": METRICS[metric].unit,
+        "side": side,
+        "values": values,
+        "dropped": sorted(dropped),
+        "median": median(kept) if kept else None,
+    }
 
 
 def intervals(workload: PageWorkload) -> list[dict[str, Any]]:
     """Return change and interval of each time metric that has a budget, in % or pp."""
-    return [
-        {
-            "name": f"{row.metric} ({row.unit})",
-            "text": f"{change_cell(row)}, budget {budget_cell(row)}, {row.outcome or 'shown only'}",
-            "outcome": row.outcome or "",
-            **{name: 100 * getattr(row, name) for name in ("change", "low", "high", "budget")},
-        }
-        for row in shown_metrics(workload.verdict)
-        if None not in (row.change, row.low, row.high, row.budget)
-    ]
+    found = []
+    for row in shown_metrics(workload.verdict):
+        ends = {name: getattr(row, name) for name in ("change", "low", "high", "budget")}
+        if None in ends.values():
+            continue
+        drawn = {name: 100 * fraction for name, fraction in ends.items()}
+        # A merged document may hold any number.
+        if all(map(math.isfinite, drawn.values())):
+            text = f"{change_cell(row)}, budget {budget_cell(row)}, {row.outcome or 'shown only'}"
+            name = f"{row.metric} ({row.unit})"
+            found.append({"name": name, "text": text, "outcome": row.outcome or "", **drawn})
+    return found
 
 
 def plots(workload: PageWorkload) -> dict[str, Sequence[Any]]:
@@ -130,7 +120,7 @@ def plots(workload: PageWorkload) -> dict[str, Sequence[Any]]:
     ]
     drawn = {
         "intervals": intervals(workload),
-        "runs": [asdict(one) for one in runs(workload)],
+        "runs": runs(workload),
         "history": history,
     }
     return {name: rows for name, rows in drawn.items() if rows}
@@ -166,11 +156,13 @@ def timeline(workload: PageWorkload) -> list[dict[str, Any]]:
 
 
 def packed(plotted: object) -> str:
-    """Return what is drawn as deflated JSON in base64; empty of nothing."""
-    if not plotted:
-        return ""
-    text = json.dumps(plotted, separators=(",", ":"), allow_nan=False)
-    return base64.b64encode(zlib.compress(text.encode("ascii"), 9)).decode("ascii")
+    """Return what is drawn as deflated JSON; empty of nothing."""
+    return deflated(json.dumps(plotted, separators=(",", ":"), allow_nan=False)) if plotted else ""
+
+
+def deflated(text: str) -> str:
+    """Return a text as the page's script inflates it, in base64."""
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode("ascii")
 
 
 def _shown(text: str) -> str:

@@ -27,10 +27,10 @@ from perfgate.system.git.commits import (
 )
 from perfgate.system.git.files import (
     changes,
-    content_digest,
     ignored,
     is_same_repository,
     prefix,
+    top,
     tracked_files,
 )
 
@@ -40,7 +40,6 @@ __all__ = [
     "ask",
     "author",
     "changes",
-    "content_digest",
     "default_branch",
     "default_branch_without",
     "fetch_branch",
@@ -56,6 +55,7 @@ __all__ = [
     "remove_worktree",
     "require_commit",
     "resolve",
+    "top",
     "tracked_files",
     "without_repository",
 ]

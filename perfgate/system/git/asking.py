@@ -17,8 +17,20 @@ from perfgate.model.secrets import Cleaner
 Env = Mapping[str, str] | None
 """The environment of git; None is that of this process."""
 TIME_LIMIT_S: Final = 30.0
-HISTORY_LIMIT_S: Final = 300.0
-"""What a walk through the history of a large repository may take."""
+LIMITS_S: Final[Mapping[str, float]] = {
+    "log": 300.0,
+    "cat-file": 300.0,
+    "worktree": 600.0,
+}
+"""What a walk through the history of a large repository may take, and a checkout: some files a
+filter has to fetch."""
+_SETTINGS: Final = (
+    *("core.hooksPath=/dev/null", "core.fsmonitor=false", "submodule.recurse=false"),
+    *("credential.interactive=false", "gc.auto=0", "maintenance.auto=false"),
+    *("log.follow=false", "log.showSignature=false", "core.quotePath=false"),
+)
+"""Nothing of the project's runs by what is asked: a watcher of files, say, is a program of the
+user's, or of whoever had the checkout before."""
 ABOUT_ANOTHER_REPOSITORY: Final = frozenset(
     {
         "GIT_ALTERNATE_OBJECT_DIRECTORIES",
@@ -57,39 +69,20 @@ def ask(
     *question: str,
     settings: tuple[str, ...] = (),
     limit_s: float | None = None,
+    given: bytes = b"",
 ) -> str:
     """Run one git command in `root` and return what it printed; undecodable bytes come as
-    surrogates.
+    surrogates. It reads what is `given`; settings come before the repository's own.
 
     Raises:
         RepositoryUnreadable: no git, it takes too long, or it refuses.
     """
-    done = run(root, env, *question, settings=settings, limit_s=limit_s)
-    if done.returncode != 0:
-        raise refused(root, question[0], done)
-    return os.fsdecode(done.stdout)
-
-
-def run(
-    root: Path,
-    env: Env,
-    *question: str,
-    settings: tuple[str, ...] = (),
-    limit_s: float | None = None,
-    given: bytes = b"",
-) -> subprocess.CompletedProcess[bytes]:
-    """Run one git command in `root` to its end, good or bad; `settings` come before the
-    repository's own.
-
-    Raises:
-        RepositoryUnreadable: no git, or it takes too long.
-    """
-    limit_s = TIME_LIMIT_S if limit_s is None else limit_s
-    settings_words = (word for setting in settings for word in ("-c", setting))
-    argv = ("git", "--no-pager", *settings_words, *question)
+    verb = question[0]
+    limit_s = limit_s or LIMITS_S.get(verb, TIME_LIMIT_S)
+    settings_words = (word for setting in (*_SETTINGS, *settings) for word in ("-c", setting))
     try:
         with subprocess.Popen(
-            argv,
+            ("git", "--no-pager", *settings_words, *question),
             cwd=root,
             env=without_repository(os.environ if env is None else env) | _FIXED,
             stdin=subprocess.PIPE,
@@ -103,54 +96,59 @@ def run(
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)  # with ssh, a helper for https
                 raise
-        return subprocess.CompletedProcess(argv, process.returncode, out, err)
     except subprocess.TimeoutExpired as error:
         raise RepositoryUnreadable(
-            "git-timed-out", root=str(root), verb=question[0], limit_s=limit_s
+            "git-timed-out", root=str(root), verb=verb, limit_s=limit_s
         ) from error
     except OSError as error:
         raise RepositoryUnreadable(
             "git-not-started", root=str(root), why=error.strerror or str(error)
         ) from error
+    if process.returncode != 0:
+        raise _refused(root, verb, process.returncode, os.fsdecode(err))
+    return os.fsdecode(out)
 
 
-def objects(
-    root: Path, env: Env, kind: bytes, names: Sequence[str], *, limit_s: float | None = None
-) -> list[bytes | None]:
+def objects(root: Path, env: Env, kind: str, names: Sequence[str]) -> list[bytes | None]:
     """The content of objects, by name; None where there is no object of that kind.
 
     Raises:
-        RepositoryUnreadable: no git, or it takes too long.
+        RepositoryUnreadable: no git, no repository, or it takes too long.
     """
     given = os.fsencode("".join(f"{name}\n" for name in names))
-    rest = run(root, env, "cat-file", "--batch", given=given, limit_s=limit_s).stdout
+    rest = os.fsencode(ask(root, env, "cat-file", "--batch", given=given))
     found: list[bytes | None] = []
     for _ in names:
         head, _, rest = rest.partition(b"\n")
         *_, kind_there, size = head.split(b" ")
-        if size.isdigit():
-            found.append(rest[: int(size)] if kind_there == kind else None)
-            rest = rest[int(size) + 1 :]
-        else:  # "missing"
-            found.append(None)
+        content = None
+        if size.isdigit():  # else "missing"
+            content, rest = rest[: int(size)], rest[int(size) + 1 :]
+        found.append(content if kind_there == kind.encode() else None)
     return found
 
 
-def refused(
-    root: Path, verb: str, done: subprocess.CompletedProcess[bytes]
-) -> RepositoryUnreadable:
+_KNOWN: Final = {
+    "not a git repository": "no-repository",
+    "must be run in a work tree": "not-in-checkout",
+    "does not have any commits yet": "no-commit-yet",
+}
+"""What git says, and the code that this has."""
+
+
+def _refused(root: Path, verb: str, status: int, said: str) -> RepositoryUnreadable:
     """What to raise where git did not do what it was asked."""
-    said = os.fsdecode(done.stderr)
     if "dubious ownership" in said or "safe.directory" in said:
         named = re.search(r"in repository at '(.*)'", said)
         owned = str(root) if named is None else named[1]
         return RepositoryUnreadable("repository-of-another-user", root=str(root), folder=owned)
-    if "not a git repository" in said:
-        return RepositoryUnreadable("no-repository", root=str(root))
+    for text, code in _KNOWN.items():
+        if text in said:
+            return RepositoryUnreadable(code, root=str(root))
     # It may quote a URL with a password.
     lines = [line.strip() for line in Cleaner(os.environ).clean(said).splitlines() if line.strip()]
     first = [line for line in lines if line.startswith(("fatal:", "error:"))] or lines
-    why = printable(first[0].rstrip(".")) if first else f"exit status {done.returncode}"
+    why = printable(first[0].rstrip(".")) if first else f"exit status {status}"
     return RepositoryUnreadable("git-failed", root=str(root), verb=verb, why=why)
 
 

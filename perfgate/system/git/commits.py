@@ -3,8 +3,6 @@ commits left of files, and other commits checked out into folders of perfgate's 
 
 from __future__ import annotations
 
-import getpass
-import os
 import re
 import shutil
 from contextlib import suppress
@@ -13,20 +11,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+import psutil
+
 from perfgate.model.baseline import Commit
 from perfgate.model.errors import RepositoryUnreadable, RevisionMissing, WorktreeFailed
-from perfgate.system.git.asking import HISTORY_LIMIT_S, Env, ask, objects, printable, run
+from perfgate.system.git.asking import Env, ask, objects, printable
 from perfgate.system.git.files import changes, without_baselines
-
-_UNDISTURBED: Final = (
-    "core.hooksPath=/dev/null",
-    "core.fsmonitor=false",
-    "submodule.recurse=false",
-    "credential.interactive=false",
-    "gc.auto=0",
-    "maintenance.auto=false",
-)
-"""Settings for what is fetched and checked out: nothing of the project's runs by that."""
 
 
 def read_commit(root: Path, *, env: Env = None, baselines: str = "baselines") -> Commit | None:
@@ -45,29 +35,18 @@ def require_commit(root: Path, *, env: Env = None, baselines: str = "baselines")
         RepositoryUnreadable: no git, no repository, no commit, or git refuses (another owner's
         repository).
     """
-    sha, branch = checked_out(root, env=env)
-    if sha is None:
-        raise RepositoryUnreadable("no-commit-yet", root=str(root))
-    tree = ask(root, env, "rev-parse", "--verify", "--quiet", f"{sha}^{{tree}}").strip()
+    sha, tree = ask(root, env, "show", "--no-patch", "--format=%H %T").split()
     return Commit(
         sha=sha,
         dirty=bool(changes(root, env=env, baselines=baselines)),
-        branch=branch,
-        tree=without_baselines(root, [tree], baselines, env=env).get(tree, tree),
+        branch=_branch(root, env),
+        tree=without_baselines(root, [tree], baselines, env=env)[tree],
     )
 
 
-def checked_out(root: Path, *, env: Env = None) -> tuple[str | None, str | None]:
-    """Return the SHA that HEAD names, None before the first commit, and the branch, None where HEAD
-    is detached.
-
-    Raises:
-        RepositoryUnreadable: no git, no repository, or git refuses.
-    """
-    ask(root, env, "rev-parse", "--git-dir")  # an empty repository is no trouble, and none is
-    sha = run(root, env, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-    branch = run(root, env, "symbolic-ref", "--quiet", "--short", "HEAD")
-    return os.fsdecode(sha.stdout).strip() or None, os.fsdecode(branch.stdout).strip() or None
+def _branch(root: Path, env: Env) -> str | None:
+    """The branch that is checked out; None where HEAD is detached."""
+    return ask(root, env, "branch", "--show-current").strip() or None
 
 
 def author(root: Path, *, env: Env = None) -> str:
@@ -75,10 +54,7 @@ def author(root: Path, *, env: Env = None) -> str:
     with suppress(RepositoryUnreadable):
         known = ask(root, env, "var", "GIT_AUTHOR_IDENT", settings=("user.useConfigOnly=true",))
         return known.rpartition(">")[0] + ">"
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):  # a container's user without a name
-        return f"user {os.getuid()}"
+    return psutil.Process().username()
 
 
 def is_shallow(root: Path, *, env: Env = None) -> bool:
@@ -101,15 +77,16 @@ def resolve(root: Path, revision: str, *, env: Env = None) -> str:
         RepositoryUnreadable: no git, no repository, or git refuses.
     """
     if revision and not revision.startswith("-") and "\0" not in revision:
-        done = run(root, env, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
-        if done.returncode == 0:
-            return os.fsdecode(done.stdout).strip()
+        with suppress(RepositoryUnreadable):
+            return ask(root, env, "rev-parse", "--verify", f"{revision}^{{commit}}").strip()
     is_cut = is_shallow(root, env=env)
     code = "revision-not-in-shallow-clone" if is_cut else "revision-not-in-clone"
     raise RevisionMissing(code, revision=revision)
 
 
 FETCH_LIMIT_S: Final = 60.0
+BRANCH_LIMIT_S: Final = 300.0
+"""What fetching a branch with its whole history may take."""
 MOST_COMMITS: Final = 5000
 """Newest commits that are searched for files of a commit that is gone."""
 
@@ -156,17 +133,18 @@ def obtain(
 
 def _with_tree(root: Path, tree: str, baselines: str, env: Env) -> str | None:
     """The newest commit that has a tree, whole or without the folder of the baselines."""
-    words = ("log", "--all", f"--max-count={MOST_COMMITS}", "--no-show-signature", "--format=%H %T")
-    commits = [line.split() for line in ask(root, env, *words).splitlines()]
+    listed = ask(root, env, "log", "--all", f"--max-count={MOST_COMMITS}", "--format=%H %T")
+    commits = [line.split() for line in listed.splitlines()]
     trees = list(dict.fromkeys(whole for _, whole in commits))
     reduced = without_baselines(root, trees, baselines, env=env)
-    return next((sha for sha, whole in commits if tree in (whole, reduced.get(whole))), None)
+    return next((sha for sha, whole in commits if tree in (whole, reduced[whole])), None)
 
 
 def _fetch(root: Path, env: Env, what: str, *, if_shallow: str, limit_s: float) -> None:
-    words = ("fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head")
-    depth = (if_shallow,) if is_shallow(root, env=env) else ()
-    ask(root, env, *words, *depth, "origin", what, settings=_UNDISTURBED, limit_s=limit_s)
+    words = ["--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"]
+    if is_shallow(root, env=env):
+        words.append(if_shallow)
+    ask(root, env, "fetch", *words, "origin", what, limit_s=limit_s)
 
 
 # Branches
@@ -189,8 +167,7 @@ def read_at(root: Path, revision: str, path: str, *, env: Env = None) -> bytes |
     Raises:
         RepositoryUnreadable: no git, or it takes too long.
     """
-    done = run(root, env, "cat-file", "blob", "--end-of-options", f"{revision}:{path}")
-    return done.stdout if done.returncode == 0 else None
+    return objects(root, env, "blob", [f"{revision}:{path}"])[0]
 
 
 def default_branch(root: Path, *, env: Env = None) -> str | None:
@@ -200,18 +177,14 @@ def default_branch(root: Path, *, env: Env = None) -> str | None:
     Raises:
         RepositoryUnreadable: no git, no repository, or git refuses.
     """
-    origins = "refs/remotes/origin/"
-    named = run(root, env, "symbolic-ref", "--quiet", f"{origins}HEAD")
-    if named.returncode == 0:
-        return printable(os.fsdecode(named.stdout).strip().removeprefix(origins))
-    refs = set(
-        ask(root, env, "for-each-ref", "--format=%(refname)", "refs/heads", origins).split("\n")
-    )
-    for name in ("main", "master"):
-        if refs & {f"refs/heads/{name}", f"{origins}{name}"}:
-            return name
-    _, current = checked_out(root, env=env)
-    return None if current is None else printable(current)
+    with suppress(RepositoryUnreadable):
+        named = ask(root, env, "symbolic-ref", "--short", "refs/remotes/origin/HEAD")
+        return printable(named.strip().removeprefix("origin/"))
+    names = ("main", "master")
+    refs = [f"{where}/{name}" for where in ("refs/heads", "refs/remotes/origin") for name in names]
+    there = ask(root, env, "for-each-ref", "--format=%(refname:lstrip=-1)", *refs).split()
+    current = _branch(root, env)
+    return next((name for name in names if name in there), current and printable(current))
 
 
 def default_branch_without(root: Path, sha: str, *, env: Env = None) -> str | None:
@@ -240,7 +213,7 @@ def fetch_branch(root: Path, branch: str, *, env: Env = None) -> None:
         refuses.
     """
     what = f"+refs/heads/{branch}:refs/remotes/origin/{branch}"
-    _fetch(root, env, what, if_shallow="--unshallow", limit_s=HISTORY_LIMIT_S)
+    _fetch(root, env, what, if_shallow="--unshallow", limit_s=BRANCH_LIMIT_S)
 
 
 # Files of other commits
@@ -276,13 +249,8 @@ def file_versions(root: Path, pattern: str, *, env: Env = None) -> tuple[FileVer
         RepositoryUnreadable: no git, no repository, no commit, or git refuses.
     """
     words = ("--topo-order", "--reverse", "-c", "--name-only", "--no-renames", "--no-color")
-    log = ask(
-        root,
-        env,
-        *("log", *words, "--encoding=UTF-8", f"--format={_FIELDS}", "--", f":(glob){pattern}"),
-        settings=("log.follow=false", "log.showSignature=false", "core.quotePath=false"),
-        limit_s=HISTORY_LIMIT_S,
-    )
+    which = (f"--format={_FIELDS}", "--encoding=UTF-8", "--", f":(glob){pattern}")
+    log = ask(root, env, "log", *words, *which)
     changed = [
         (header.split("\x01", 3), path)
         for header, _, names in (commit.partition("\n") for commit in log.split("\0")[1:])
@@ -290,7 +258,7 @@ def file_versions(root: Path, pattern: str, *, env: Env = None) -> tuple[FileVer
         if path
     ]
     names = [f"{fields[0]}:{path}" for fields, path in changed]
-    contents = objects(root, env, b"blob", names, limit_s=HISTORY_LIMIT_S)
+    contents = objects(root, env, "blob", names)
     return tuple(
         FileVersion(
             commit=sha,
@@ -304,19 +272,15 @@ def file_versions(root: Path, pattern: str, *, env: Env = None) -> tuple[FileVer
     )
 
 
-CHECKOUT_LIMIT_S: Final = 600.0
-"""What a checkout may take: large repositories, files that a filter has to fetch."""
-
-
 def add_worktree(root: Path, folder: Path, commit: str, *, env: Env = None) -> None:
     """Check a commit out into a new folder, without the project's hooks and submodules.
 
     Raises:
         WorktreeFailed: git could not; what it left behind is `remove_worktree`'s to remove.
     """
-    words = ("worktree", "add", "--quiet", "--detach", "--force", str(folder), commit)
+    words = ("add", "--quiet", "--detach", "--force", str(folder), commit)
     try:
-        ask(root, env, *words, settings=_UNDISTURBED, limit_s=CHECKOUT_LIMIT_S)
+        ask(root, env, "worktree", *words)
     except RepositoryUnreadable as error:
         raise WorktreeFailed(
             "git-checkout-failed", commit=commit[:12], root=str(root), why=error.fact
@@ -327,10 +291,9 @@ def remove_worktree(root: Path, folder: Path, *, env: Env = None) -> None:
     """Remove a worktree and git's entry of it; what fails is left to the next time.
 
     Raises:
-        RepositoryUnreadable: no git, or it takes too long.
+        RepositoryUnreadable: git could not, or takes too long.
     """
     # First, for git's own removal stops at the first file that it cannot delete.
     shutil.rmtree(folder, ignore_errors=True)
     # Twice: one that was interrupted while it was made is still locked.
-    words = ("worktree", "remove", "--force", "--force", str(folder))
-    run(root, env, *words, limit_s=CHECKOUT_LIMIT_S)
+    ask(root, env, "worktree", "remove", "--force", "--force", str(folder))

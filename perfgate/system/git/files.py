@@ -5,83 +5,66 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path, PurePath
-from typing import Final
 
 from perfgate.model.errors import RepositoryUnreadable
-from perfgate.system.git.asking import Env, ask, objects, printable, refused, run
-
-_SUBMODULES: Final = "--ignore-submodules=none"
-"""Whatever .gitmodules or the user's configuration says."""
+from perfgate.system.git.asking import Env, ask, objects, printable
 
 
-def tracked_files(root: Path, *patterns: str, env: Env = None) -> tuple[str, ...]:
-    """Return the tracked files under `root` that are there, as sorted POSIX paths relative to it.
-
-    Those of submodules, of any depth, are among them. With `patterns` only files that fit one of
-    these.
+def top(root: Path, *, env: Env = None) -> Path:
+    """Return the top of the checkout around `root`, without links.
 
     Raises:
-        RepositoryUnreadable: no git, no repository, or git refuses.
+        RepositoryUnreadable: no git, no repository, no checkout of one (a bare repository), or git
+        refuses.
     """
-    listed = ask(root, env, "ls-files", "-z", "--cached", "--recurse-submodules", "--", *patterns)
-    return tuple(sorted({name for name in listed.split("\0") if name and (root / name).is_file()}))
+    return Path(ask(root, env, "rev-parse", "--show-toplevel").removesuffix("\n"))
 
 
 def prefix(root: Path, *, env: Env = None) -> PurePath:
     """Return where `root` lies in its repository: `.` at the top, `services/train` in a monorepo.
 
     Raises:
-        RepositoryUnreadable: no git, no repository, no checkout of one (a bare repository), or git
-        refuses.
+        RepositoryUnreadable: as `top` does.
     """
-    inside, _, where = ask(
-        root, env, "rev-parse", "--is-inside-work-tree", "--show-prefix"
-    ).partition("\n")
-    if inside != "true":
-        raise RepositoryUnreadable("not-in-checkout", root=str(root))
-    return PurePath(where.removesuffix("\n"))
+    return root.resolve().relative_to(top(root, env=env))
 
 
-def is_same_repository(one: Path, other: Path, *, env: Env = None) -> bool:
-    """Whether two folders lie in working trees or clones of one repository: of clones, by their
-    first commits.
+def tracked_files(root: Path, *, env: Env = None) -> tuple[str, ...]:
+    """Return the tracked files under `root` that are there, as sorted POSIX paths relative to it.
 
-    Raises:
-        RepositoryUnreadable: no git, no repository, no commit, or git refuses.
-    """
-    shared = (
-        Path(ask(folder, env, "rev-parse", "--git-common-dir").removesuffix("\n"))
-        for folder in (one, other)
-    )
-    of_one, of_other = (
-        os.path.realpath(folder / path) for folder, path in zip((one, other), shared, strict=True)
-    )
-    if of_one == of_other:
-        return True
-    # By first parents: a library that was merged with its history has brought its own first commit.
-    first = (
-        ask(folder, env, "rev-list", "--max-parents=0", "--first-parent", "HEAD")
-        for folder in (one, other)
-    )
-    return len(set(first)) == 1
-
-
-def ignored(root: Path, paths: Collection[str], *, env: Env = None) -> set[str]:
-    """Return those of some paths, relative to `root` or absolute, that git ignores; what it tracks
-    is none of them.
+    Those of submodules, of any depth, are among them.
 
     Raises:
         RepositoryUnreadable: no git, no repository, or git refuses.
     """
-    if not paths:
-        return set()
-    given = b"".join(os.fsencode(path) + b"\0" for path in sorted(paths))
-    done = run(root, env, "check-ignore", "-z", "--stdin", given=given)
-    if done.returncode not in (0, 1):  # 1: none of them
-        raise refused(root, "check-ignore", done)
-    return {name for name in os.fsdecode(done.stdout).split("\0") if name}
+    listed = ask(root, env, "ls-files", "-z", "--cached", "--recurse-submodules")
+    return tuple(sorted({name for name in listed.split("\0") if name and (root / name).is_file()}))
+
+
+def ignored(root: Path, files: Collection[Path], *, env: Env = None) -> set[Path]:
+    """Return those of some untracked files below `root` that git ignores; none where it does not
+    say."""
+    words = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--")
+    with suppress(RepositoryUnreadable):
+        listed = ask(root, env, *words, *(f":(literal){file}" for file in files)) if files else ""
+        return {root / name for name in listed.split("\0") if name}
+    return set()
+
+
+def is_same_repository(one: Path, other: Path, *, env: Env = None) -> bool:
+    """Whether two folders lie in working trees or clones of one repository: of clones, by their
+    first commits; False where git does not say."""
+    # By first parents: a library that was merged with its history has brought its own first commit.
+    roots = ("rev-list", "--max-parents=0", "--first-parent", "HEAD")
+    with suppress(RepositoryUnreadable):
+        for question in (("rev-parse", "--path-format=absolute", "--git-common-dir"), roots):
+            if ask(one, env, *question) == ask(other, env, *question):
+                return True
+    return False
 
 
 def changes(root: Path, *, env: Env = None, baselines: str | None = None) -> tuple[str, ...]:
@@ -94,39 +77,19 @@ def changes(root: Path, *, env: Env = None, baselines: str | None = None) -> tup
     Raises:
         RepositoryUnreadable: no git, no repository, or git refuses.
     """
-    folder = PurePath(".." if baselines is None else baselines)
-    is_inside = not folder.is_absolute() and ".." not in folder.parts
-    excluded = [f":(exclude,literal){folder.as_posix()}"] if is_inside else []
+    inside = None if baselines is None else _inside(baselines)
+    excluded = () if inside is None else (f":(exclude,literal){inside.as_posix()}",)
     where = ("--", ":(top)", ":(top,exclude,glob)**/__pycache__/**", *excluded)
-    words = ("status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal")
-    # A watcher is a program of the user's, or of whoever had the checkout before: its word is not
-    # taken for the files'.
-    settings = ("core.fsmonitor=false",)
-    entries = ask(root, env, *words, _SUBMODULES, *where, settings=settings).split("\0")
+    # Of submodules all, whatever .gitmodules or the user's configuration says.
+    words = ("-z", "--no-renames", "--untracked-files=normal", "--ignore-submodules=none")
+    entries = ask(root, env, "status", "--porcelain=v1", *words, *where).split("\0")
     return tuple(printable(entry[3:]) for entry in entries if entry)
 
 
-def content_digest(root: Path, *, baselines: str, env: Env = None) -> str:
-    """Return a digest of all files that git tracks in the repository, as they are now; the
-    baselines do not count.
-
-    Raises:
-        RepositoryUnreadable: no git, no repository, git refuses, or a file cannot be read.
-    """
-    top = Path(ask(root, env, "rev-parse", "--show-toplevel").removesuffix("\n"))
-    left_out = (root / baselines).resolve()
-    digest = hashlib.sha256()
-    for name in tracked_files(top, env=env):
-        file = top / name
-        if not file.is_relative_to(left_out):
-            try:
-                content = hashlib.sha256(file.read_bytes()).hexdigest()
-            except OSError as error:
-                raise RepositoryUnreadable(
-                    "content-unknown", root=str(root), file=printable(name)
-                ) from error
-            digest.update(f"{content} {name}\n".encode(errors="surrogateescape"))
-    return digest.hexdigest()
+def _inside(folder: str) -> PurePath | None:
+    """A folder relative to the root; None of one that lies elsewhere, or is the root."""
+    found = PurePath(os.path.normpath(folder))
+    return None if found.is_absolute() or not found.parts or ".." in found.parts else found
 
 
 def without_baselines(
@@ -137,36 +100,28 @@ def without_baselines(
     Raises:
         RepositoryUnreadable: no git, no repository, or git refuses.
     """
-    folder = PurePath(os.path.normpath(baselines))
-    if folder.is_absolute() or not folder.parts or ".." in folder.parts:
-        return {}
-    parts = (prefix(root, env=env) / folder).parts
+    inside = _inside(baselines)
+    if inside is None:
+        return {tree: tree for tree in trees}
+    parts = (prefix(root, env=env) / inside).parts
     above = ["/".join(parts[:level]) for level in range(len(parts))]
-    found = iter(
-        objects(root, env, b"tree", [f"{tree}:{path}" for tree in trees for path in above])
-    )
+    names = [f"{tree}:{path}" for tree in trees for path in above]
+    found = iter(objects(root, env, "tree", names))
     return {tree: _sha_without([next(found) for _ in above], parts, tree) for tree in trees}
 
 
 def _sha_without(levels: Sequence[bytes | None], parts: Sequence[str], tree: str) -> str:
     """The SHA of a tree, by the contents of the folders that lead to the one that is left out."""
-    if levels[0] is None:
-        return tree
-    width = len(tree) // 2
-    new: bytes | None = None
+    new, width = b"", len(tree) // 2
     for content, part in zip(reversed(levels), reversed(parts), strict=True):
         if content is None:
             continue
+        entries = re.findall(rb"(\d+ ([^\0]+)\0)(.{%d})" % width, content, re.DOTALL)
         kept = b""
-        left = content
-        while left:  # entries: mode, name, NUL, SHA
-            head, _, rest = left.partition(b"\0")
-            is_left_out = head.partition(b" ")[2] == os.fsencode(part)
-            now = new if is_left_out else rest[:width]
-            if now is not None:
-                kept += head + b"\0" + now
-            left = rest[width:]
+        for head, name, sha in entries:
+            now = new if name == os.fsencode(part) else sha
+            kept += head + now if now else b""
         made = hashlib.new("sha1" if width == 20 else "sha256", usedforsecurity=False)
         made.update(b"tree %d\0" % len(kept) + kept)
-        new = made.digest() if kept else None
-    return tree if new is None else new.hex()
+        new = made.digest() if kept else b""
+    return new.hex() or tree

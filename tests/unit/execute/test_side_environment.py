@@ -65,7 +65,6 @@ def test_the_pin_holds_the_running_perfgate_as_if_it_were_installed(
     tree: Worktree, tmp_path: Path
 ) -> None:
     pin(tree)
-    pin(tree)
     old = tree.root / "perfgate"
     old.mkdir()
     (old / "__init__.py").write_text("raise SystemExit('another')")
@@ -138,21 +137,18 @@ def test_what_torch_compiles_as_it_runs_lies_next_to_the_checkout(
     """Both sides are alive at once, and torch calls what it builds as the caller does."""
     project = {"TORCH_EXTENSIONS_DIR": str(repository.root / "ext")}
     for declared, env in (({}, {}), ({}, {"TORCH_EXTENSIONS_DIR": "/cache"}), (project, {})):
-        found = environment_there(env, tree, declared=declared)
+        workload = FUNCTION.model_copy(update={"env": declared})
+        found = environment_there(env, tree, workload)
         assert found["TORCH_EXTENSIONS_DIR"] == str(tree.home / "torch_extensions")
 
 
-def test_an_interpreter_of_the_checkouts_own_is_found(tree: Worktree) -> None:
-    (tree.root / ".venv" / "bin").mkdir(parents=True)
-    (tree.root / ".venv" / "bin" / "python").symlink_to(sys.executable)
-    python = interpreter(tree, ".venv/bin/python")
-    assert python == tree.root / ".venv" / "bin" / "python"
-
-
-def test_an_interpreter_that_is_not_there_is_reported(tree: Worktree) -> None:
+def test_an_interpreter_of_the_checkouts_own_is_found_or_reported(tree: Worktree) -> None:
     with pytest.raises(WorktreeFailed) as caught:
         interpreter(tree, ".venv/bin/python")
     assert caught.value.code == "interpreter-missing-there"
+    (tree.root / ".venv" / "bin").mkdir(parents=True)
+    (tree.root / ".venv" / "bin" / "python").symlink_to(sys.executable)
+    assert interpreter(tree, ".venv/bin/python") == tree.root / ".venv" / "bin" / "python"
 
 
 # The options of a worker's pytest

@@ -9,11 +9,10 @@ from support.breakdowns import BY_NODE, EAGER, WHOLE, under
 
 from perfgate.explain.sides import differences
 from perfgate.explain.traces import lacking, traced_unlike
-from perfgate.metrics.tally import GRAPH_WORDS
 from perfgate.model.comparison import Side
 from perfgate.model.metric import Metric
 from perfgate.model.note import Severity, note, quoted
-from perfgate.model.sample import WHOLE_GRAPHS, Breakdown
+from perfgate.model.sample import Breakdown
 
 M = Metric
 VALUES = {M.STEP_MS: 2.0, M.KERNEL_MS: 1.0, M.H2D_COPIES: 3.0, M.LAUNCHES: 5.0}
@@ -22,10 +21,6 @@ VALUES = {M.STEP_MS: 2.0, M.KERNEL_MS: 1.0, M.H2D_COPIES: 3.0, M.LAUNCHES: 5.0}
 def side(breakdown: Breakdown, values: Mapping[Metric, float] = VALUES) -> Side:
     held = {metric: (value,) for metric, value in values.items()}
     return Side(label="x", values=held, breakdown=breakdown)
-
-
-def test_the_row_of_whole_graphs_is_called_as_the_metrics_call_it() -> None:
-    assert WHOLE_GRAPHS == GRAPH_WORDS
 
 
 BARE = side(Breakdown(), {M.STEP_MS: 2.2})

@@ -264,7 +264,7 @@ def test_another_torch_is_judged_by_what_was_blessed() -> None:
     alternate = pairs(13.5, 13.5)
     assert came(gated(screen(13.5), alternate, on=new))[:2] == (REGRESSED, STORED)
     assert alternate.asked == []
-    own = gated(screen(13.5), alternate, on=new, policy=Policy(own_packages=True))
+    own = gated(screen(13.5), alternate, on=new, policy=Policy(ab_python="bin/python"))
     assert own.verdict.stage is AB_RUN
 
 
@@ -273,7 +273,7 @@ def test_another_torch_is_judged_by_what_was_blessed() -> None:
     [
         ({"torch": "2.99.0"}, Policy(), [("torch", "2.6.0", "2.99.0")]),
         ({"torch": None}, Policy(), []),
-        ({"torch": "2.99.0"}, Policy(own_packages=True), []),
+        ({"torch": "2.99.0"}, Policy(ab_python="bin/python"), []),
     ],
 )
 def test_pairs_with_packages_that_are_newer_than_the_baseline_do_not_show_what_these_cost(

@@ -10,8 +10,10 @@ from perfgate.judge.looks import AB_PLAN, INTERLEAVED_PLAN, SCREEN_PLAN, STORED_
 from perfgate.model.metric import Basis, Metric
 from perfgate.model.note import quoted
 from perfgate.model.outcome import OnInconclusive, Outcome
+from perfgate.model.settings import Settings
 from perfgate.model.verdict import FEWEST_TO_JUDGE, FEWEST_TO_PASS, MetricVerdict, Verdict
 
+WARNS = Settings(inconclusive=OnInconclusive.WARN)
 OPEN = MetricVerdict(
     metric=Metric.STEP_MS, outcome=Outcome.INCONCLUSIVE, basis=Basis.LOG, change=0.03, budget=0.02
 )
@@ -44,8 +46,8 @@ def test_a_row_says_how_many_budgets_its_loss_is_estimated_at(
     row = OPEN.model_copy(update=changed)
     assert row.budgets_lost == pytest.approx(budgets)
     found = verdict(row)
-    assert found.opens(on_inconclusive=OnInconclusive.WARN) is (budgets < 2)
-    assert not found.opens()
+    assert WARNS.opens(found) is (budgets < 2)
+    assert not Settings().opens(found)
 
 
 def test_the_largest_loss_is_named() -> None:
@@ -54,11 +56,11 @@ def test_the_largest_loss_is_named() -> None:
 
 
 def test_fewer_runs_than_a_verdict_needs_open_no_gate() -> None:
-    assert not verdict(OPEN, runs=FEWEST_TO_PASS - 1).opens(on_inconclusive=OnInconclusive.WARN)
+    assert not WARNS.opens(verdict(OPEN, runs=FEWEST_TO_PASS - 1))
     assert {plan.fewest_to_pass for plan in (SCREEN_PLAN, STORED_PLAN)} == {FEWEST_TO_PASS}
     assert {plan.fewest_to_pass for plan in (AB_PLAN, INTERLEAVED_PLAN)} == {FEWEST_TO_JUDGE}
 
 
 def test_other_outcomes_are_the_settings_own() -> None:
     large = OPEN.model_copy(update={"change": 0.5})
-    assert verdict(large, outcome=Outcome.PASSED, runs=1).opens()
+    assert Settings().opens(verdict(large, outcome=Outcome.PASSED, runs=1))

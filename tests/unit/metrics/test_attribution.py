@@ -99,8 +99,7 @@ def test_pytorchs_unique_suffixes_are_cut_off() -> None:
         )
     )
     assert segments.labels == (OUTSIDE_RANGES, "aten::add", "aten::mm", "step")
-    assert segments.instances.tolist() == [0, 3, 4, 3]
-    assert segments.cpu_ns.tolist() == [0, 30, 40, 270]
+    assert segments.begun[0].tolist() == [[0, 3, 4, 3], [0, 30, 40, 270]]
 
 
 def test_ranges_between_the_steps_are_counted_apart_from_those_in_them() -> None:
@@ -111,9 +110,10 @@ range                                             |load|
         """)
     )
     label = segments.labels.index("load")
-    assert (segments.instances[label], segments.cpu_ns[label]) == (1, 5_000_000)
+    in_steps, between = segments.begun[:, :, label].tolist()
+    assert in_steps == [1, 5_000_000]
     # Not what comes before the first step or after the last: who knows whether that is the loop's.
-    assert (segments.instances_between[label], segments.cpu_ns_between[label]) == (2, 10_000_000)
+    assert between == [2, 10_000_000]
 
 
 def test_a_range_begun_between_the_steps_counts_until_the_last_one_ends() -> None:
@@ -126,7 +126,7 @@ def test_a_range_begun_between_the_steps_counts_until_the_last_one_ends() -> Non
             ]
         )
     )
-    cpu_ns = dict(zip(segments.labels, segments.cpu_ns_between.tolist(), strict=True))
+    cpu_ns = dict(zip(segments.labels, segments.begun[1, 1].tolist(), strict=True))
     assert cpu_ns == {OUTSIDE_RANGES: 0, "epoch": 190, "left open": 0, "step": 0}
 
 
@@ -162,8 +162,8 @@ def test_a_range_within_another_of_its_name_is_open_no_longer_than_that() -> Non
     steps = [Range(start=100 * n, end=100 * n + 90) for n in range(1, 4)]
     segments = segments_of(build(ranges=[*steps, *other_thread, *nested]))
     data = segments.labels.index("data")
-    assert (segments.instances[data], segments.cpu_ns[data]) == (15, 3 * (40 + 10))
-    assert segments.cpu_ns[segments.labels.index("step")] == 3 * 90
+    assert segments.begun[0, :, data].tolist() == [15, 3 * (40 + 10)]
+    assert segments.begun[0, 1, segments.labels.index("step")] == 3 * 90
 
 
 def test_a_window_groups_names_only_where_there_are_many() -> None:

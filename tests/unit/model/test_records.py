@@ -11,7 +11,7 @@ from support import records
 from perfgate.model.baseline import Baseline, Result
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, Severity, note, quoted
-from perfgate.model.outcome import OnInconclusive, OnNew, Outcome, opens_gate
+from perfgate.model.outcome import OnInconclusive, OnNew, Outcome
 from perfgate.model.sample import NO_NCCL, Run, why_absent
 from perfgate.model.settings import Settings
 from perfgate.model.verdict import MetricVerdict
@@ -160,11 +160,11 @@ def test_an_outcome_opens_the_gate_by_policy(outcome: Outcome, opened_by: str) -
         (on_inconclusive, on_new)
         for on_inconclusive in OnInconclusive
         for on_new in OnNew
-        if opens_gate(outcome, on_inconclusive=on_inconclusive, on_new=on_new)
+        if Settings(inconclusive=on_inconclusive, new=on_new).lets_pass(outcome)
     }
     everyone = {(on_inconclusive, on_new) for on_inconclusive in OnInconclusive for on_new in OnNew}
     assert opening == {pair for pair in everyone if opened_by == "anyone" or opened_by in pair}
-    assert opens_gate(outcome) is (opened_by == "anyone")
+    assert Settings().lets_pass(outcome) is (opened_by == "anyone")
 
 
 # Workloads

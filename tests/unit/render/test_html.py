@@ -188,17 +188,26 @@ def test_intervals_are_in_each_metrics_basis_the_worst_first() -> None:
     assert first == pytest.approx([2.3, 3.4, 4.5, 2.0])
 
 
+def test_what_a_forged_document_makes_larger_than_any_number_is_not_drawn() -> None:
+    plain = pages.whole()
+    forged = plain.verdict.metrics[0].model_copy(update={"change": 1e308, "high": 1e308})
+    verdict = plain.verdict.model_copy(update={"metrics": (forged, *plain.verdict.metrics[1:])})
+    workload = plain.model_copy(update={"verdict": verdict})
+    assert "step_ms (%)" not in [one["name"] for one in intervals(workload)]
+    assert page_html(pages.page(workload))
+
+
 def test_runs_are_shown_side_by_side_those_that_moved_first_and_outliers_out_of_the_median() -> (
     None
 ):
     found = runs(pages.whole())
-    assert [one.metric for one in found[::3]][:2] == [Metric.STEP_MS, Metric.GAP_MS]
-    assert [(one.side, one.dropped, one.median) for one in found[:3]] == [
+    assert [one["metric"] for one in found[::3]][:2] == [Metric.STEP_MS, Metric.GAP_MS]
+    assert [(one["side"], one["dropped"], one["median"]) for one in found[:3]] == [
         ("baseline", [], 12.34),
         ("other commit", [], 12.33),
         ("candidate", [2], pytest.approx(12.765)),
     ]
-    assert found[2].values == (12.75, 12.78, 16.1)
+    assert found[2]["values"] == (12.75, 12.78, 16.1)
 
 
 def test_the_step_is_drawn_from_its_bars_to_a_nanosecond() -> None:

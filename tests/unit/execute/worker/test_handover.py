@@ -19,9 +19,11 @@ from support.sides import (
     WAIT,
     WARM,
     ABRun,
+    made,
     worker_report_of,
 )
 
+from perfgate.execute.script_hold import DONE, READY, TURN
 from perfgate.execute.worker import StepsMisused, report
 from perfgate.execute.worker.endings import Abandoned
 from perfgate.execute.worker.handover import Handover
@@ -57,6 +59,33 @@ def test_one_that_is_held_does_not_wait_for_a_gate_that_was_gone_before(tmp_path
             assert isinstance(begun.exception(timeout=SOON_S), Abandoned)
         finally:  # a gate that comes and goes
             os.close(os.open(own, os.O_RDWR))
+
+
+@pytest.mark.parametrize("is_early", [True, False])
+def test_one_that_is_held_late_starts_the_profiler_before_it_waits(
+    tmp_path: Path, *, is_early: bool
+) -> None:
+    own, other = tmp_path / "go", tmp_path / "gate"
+    os.mkfifo(own)
+    os.mkfifo(other)
+    calls: list[str] = []
+    hears, says = (os.open(file, os.O_RDWR) for file in (other, own))
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        steps = made(calls)
+        steps.held_by(Hold(is_early=is_early, own=str(own), other=str(other)))
+        ran = pool.submit(list, steps)
+        assert os.read(hears, 1) == READY
+        assert calls == [WARM, "pop"] * 2 + ["sync 0"] + ["start"] * (not is_early)
+        os.write(says, TURN)
+        assert os.read(hears, 1) == DONE
+        assert calls[-1] == "pop"
+        assert "stop" not in calls
+        os.write(says, DONE)
+        assert len(ran.result(SOON_S)) == 5
+    assert calls[-1] == "stop"
+    assert (calls.count("start"), calls.count("stop")) == (1, 1)
+    os.close(hears)
+    os.close(says)
 
 
 @pytest.mark.parametrize(

@@ -15,14 +15,11 @@ def test_tracked_files_are_relative_to_the_root_and_exist(root: Path, env: Env) 
     (root / "untracked.py").write_text("")
     (root / "ünï code.py").write_text("")
     run(root, env, "add", "ünï code.py")
-    assert git.tracked_files(root, "*.py", env=env) == (
-        "train.py",
-        "workloads/mlp.py",
-        "ünï code.py",
-    )
+    here = (".gitignore", "workloads/mlp.py", "ünï code.py")
+    assert set(git.tracked_files(root, env=env)) == {*here, "train.py"}
     assert git.tracked_files(root / "workloads", env=env) == ("mlp.py",)
     (root / "train.py").unlink()
-    assert git.tracked_files(root, "*.py", env=env) == ("workloads/mlp.py", "ünï code.py")
+    assert git.tracked_files(root, env=env) == here
 
 
 def test_tracked_files_of_submodules_are_among_them(root: Path, env: Env, tmp_path: Path) -> None:
@@ -43,14 +40,10 @@ def test_tracked_files_of_submodules_are_among_them(root: Path, env: Env, tmp_pa
         str(inner),
         "libs/pkg",
     )
-    assert git.tracked_files(root, "*.py", env=env) == (
-        "libs/pkg/core.py",
-        "train.py",
-        "workloads/mlp.py",
-    )
+    assert "libs/pkg/core.py" in git.tracked_files(root, env=env)
     assert git.tracked_files(root / "libs", env=env) == ("pkg/core.py",)
     run(root, env, "submodule", "--quiet", "deinit", "--force", "libs/pkg")
-    assert git.tracked_files(root, "*.py", env=env) == ("train.py", "workloads/mlp.py")
+    assert "libs/pkg/core.py" not in git.tracked_files(root, env=env)
 
 
 def test_where_a_project_lies_in_its_repository_is_reported_through_links(
@@ -68,11 +61,12 @@ def test_a_folder_of_git_itself_is_no_project(root: Path, env: Env) -> None:
     assert caught.value.code == "not-in-checkout"
 
 
-def test_what_is_ignored_is_reported_of_what_is_there_and_what_is_not(root: Path, env: Env) -> None:
-    run(root, env, "add", "--force", "--intent-to-add", "--", "train.py")
-    asked = ("run.log", "odd [name].log", "train.py", "new.py", ".perfgate/x")
-    assert git.ignored(root, asked, env=env) == {"run.log", "odd [name].log", ".perfgate/x"}
-    assert git.ignored(root, ("train.py",), env=env) == set()
+def test_what_is_ignored_is_known_of_untracked_files(root: Path, env: Env) -> None:
+    (root / ".perfgate").mkdir()
+    names = ("run.log", "odd [name].log", ".perfgate/x", "workloads/a.log", "new.py", "odd n.log")
+    files = [root / name for name in names]
+    for file in files:
+        file.touch()
+    assert git.ignored(root, files[:5], env=env) == {*files[:4]}
     assert git.ignored(root, (), env={}) == set()
-    with pytest.raises(RepositoryUnreadable):
-        git.ignored(root, ("../outside.py",), env=env)
+    assert git.ignored(root, (root.parent / "outside.py",), env=env) == set()
