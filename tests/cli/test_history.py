@@ -132,3 +132,15 @@ def test_without_a_repository_or_git_there_is_no_history(here: Project, tmp_path
     here.patch.setenv("PATH", str(tmp_path))
     seen = made.history()
     assert seen.status == 25
+
+
+def test_what_bless_writes_is_the_last_point(blessed: Blessed) -> None:
+    project = blessed.project
+    project.measures(*records.runs(), code=[project.code()])
+    project.gate()
+    assert project.perfgate("bless", "--reason", "measured here").status == 0
+    seen = blessed.history(columns=200)
+    assert (seen.status, seen.err) == (0, "")
+    (row,) = [line for line in seen.out.splitlines() if line.endswith("measured here")]
+    assert "none yet" in row
+    assert "12.34" in row

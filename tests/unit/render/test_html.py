@@ -24,6 +24,7 @@ from perfgate.model.pagedata import (
     StepView,
     page_data,
     page_data_text,
+    read_page_data,
     small_enough,
 )
 from perfgate.render.html import page_html
@@ -150,6 +151,15 @@ def test_passing_workloads_are_closed_and_others_open(page: Read) -> None:
         a["id"] for tag, a in page.elements if a.get("class") == "workload" and "open" not in a
     }
     assert closed == {"w-resnet18_input-pinned", "w-mlp"}
+
+
+def test_data_of_a_page_is_read_again_and_bears_its_format() -> None:
+    data = pages.every_outcome()
+    text = page_data_text(data)
+    assert text.startswith('{"format":2,"perfgate":')
+    assert text.endswith("}\n")
+    assert text.count("\n") == 1
+    assert read_page_data(text) == data
 
 
 def test_data_that_is_too_large_leaves_out_steps_of_passing_workloads_first_and_says_so() -> None:
