@@ -126,8 +126,6 @@ class Examined:
     settings: Settings
     env: Mapping[str, str]
     """The environment that workloads will get."""
-    locks: Path | None = None
-    """The lock folder; by default this machine's."""
     library: NvmlLibrary = NVML
     python: str = sys.executable
     """The interpreter that workloads run in."""
@@ -151,7 +149,7 @@ def examine(place: Examined) -> tuple[CheckResult, ...]:
         *found,
         check_torch(place, gpu_expected=bool(gpus)),
         check_disk(place.root / ".perfgate"),
-        check_locks(place.locks),
+        check_locks(),
         check_repository(place.root, env=place.env, baselines=place.settings.baselines),
         check_workloads(place.root, place.settings.workloads),
     )
@@ -163,10 +161,10 @@ def check_gpu(
     """Say which GPUs a workload will see."""
     try:
         with open_nvml(library) as nvml:
-            if isinstance(nvml, NoDriver):
-                return CheckResult("GPU", note("gpu-no-driver", BAD, reason=nvml.reason)), ()
             driver, cuda, boards = nvml.driver(), nvml.cuda(), len(nvml.gpus())
             gpus = tuple(device.gpu for device in visible_devices(nvml, env))
+    except NoDriver as none:
+        return CheckResult("GPU", note("gpu-no-driver", BAD, reason=none.fact)), ()
     except PerfgateError as error:
         return CheckResult("GPU", error), ()
     if not gpus:
@@ -226,15 +224,11 @@ def check_trial(
     printed = {key: rest for key, _, rest in lines if key.startswith("perfgate-")}
     heard = any(TRIAL_RANGE in timeline.ranges.name.texts for timeline in timelines)
     traced = any(timeline.gpu_operations for timeline in timelines)
+    copied = printed.get("perfgate-gpu", "")
     return (
         CheckResult("trial capture", note("trial-done", wall_s=outcome.wall_s)),
         CheckResult("nvtx", _of_range(tool, printed.get("perfgate-nvtx", "absent"), heard=heard)),
-        CheckResult(
-            "GPU trace",
-            _of_copy(
-                tool, printed.get("perfgate-gpu", ""), gpu_expected=gpu_expected, traced=traced
-            ),
-        ),
+        CheckResult("GPU trace", _of_copy(tool, copied, gpu_expected=gpu_expected, traced=traced)),
     )
 
 
@@ -273,19 +267,20 @@ def check_torch(
             check=True,
         )
     except (OSError, subprocess.SubprocessError) as error:
-        failed = error.stderr if isinstance(error, subprocess.CalledProcessError) else ""
-        reason = (failed.strip().splitlines() or [str(error)])[-1]
+        printed = getattr(error, "stderr", None) or ""
+        reason = (str(printed).strip().splitlines() or [str(error)])[-1]
         if "No module named 'torch'" in reason:
             return CheckResult("torch", note("torch-absent", OPEN, python=python))
         return CheckResult("torch", note("torch-fails", BAD, reason=reason, python=python))
     found = json.loads(done.stdout.strip().splitlines()[-1])
+    torch, gpus = found["torch"], found["gpus"]
     built = f"CUDA {found['cuda']}" if found["cuda"] else "the CPU"
-    if found["gpus"]:
-        said = note("torch-sees", torch=found["torch"], built=built, gpus=found["gpus"])
+    if gpus:
+        said = note("torch-sees", torch=torch, built=built, gpus=gpus)
     elif gpu_expected:
-        said = note("torch-sees-none", BAD, torch=found["torch"], built=built, python=python)
+        said = note("torch-sees-none", BAD, torch=torch, built=built, python=python)
     else:
-        said = note("torch-without-gpu", OPEN, torch=found["torch"], built=built)
+        said = note("torch-without-gpu", OPEN, torch=torch, built=built)
     return CheckResult("torch", said)
 
 
@@ -293,21 +288,21 @@ def check_disk(kept: Path) -> CheckResult:
     """Say whether captures can be written where results are kept, and will fit."""
     there = next(folder for folder in (kept, *kept.absolute().parents) if folder.is_dir())
     folder, free = str(kept), shutil.disk_usage(there).free
+    said = note("disk-free", free_bytes=free, folder=folder)
+    if free < FREE_BYTES:
+        said = note("disk-low", BAD, free_bytes=free, folder=folder, wanted_bytes=FREE_BYTES)
     try:
-        with tempfile.TemporaryFile(dir=there):
-            said = note("disk-free", free_bytes=free, folder=folder)
+        tempfile.TemporaryFile(dir=there).close()
     except OSError as error:
         reason = error.strerror or str(error)
         said = note("folder-not-written", BAD, folder=str(there), reason=reason)
-    if said.severity is not BAD and free < FREE_BYTES:
-        said = note("disk-low", BAD, free_bytes=free, folder=folder, wanted_bytes=FREE_BYTES)
     return CheckResult("disk", said)
 
 
-def check_locks(folder: Path | None = None) -> CheckResult:
-    """Say whether gates can take turns in a folder, by default this machine's."""
+def check_locks() -> CheckResult:
+    """Say whether gates can take turns on this machine."""
     try:
-        return CheckResult("locks", note("locks-there", folder=str(prepare_folder(folder))))
+        return CheckResult("locks", note("locks-there", folder=str(prepare_folder())))
     except PerfgateError as error:
         return CheckResult("locks", error)
 

@@ -16,17 +16,10 @@ from numpy.typing import NDArray
 
 from benchmarks.decision.populations import MORE, POPULATIONS, Change, Population, Values, World
 from perfgate.judge.compare import Flags, Learnt, between_occasions
+from perfgate.judge.look import Look, as_today, look_at
 from perfgate.judge.looks import INTERLEAVED_PLAN, SCREEN_PLAN, STORED_PLAN, Plan
-from perfgate.judge.times import (
-    SPECS,
-    Look,
-    Sides,
-    TimeRule,
-    as_today,
-    as_x,
-    least_loss,
-    look_at,
-)
+from perfgate.judge.outliers import Sides
+from perfgate.judge.times import SPECS, TimeRule, as_x, least_loss
 from perfgate.model.metric import Metric
 from perfgate.model.record import Record
 from perfgate.model.settings import Settings

@@ -11,20 +11,19 @@ from typing import Final
 
 from perfgate.bless.holds import Hold, budgets_of, last_plan, why_no_ab_run, wider_budgets
 from perfgate.bless.refusals import (
-    has_lost,
+    is_sound,
     loss,
     refuse_judged_loss,
     refuse_no_occasion,
     refuse_stale,
     refuse_unsound,
-    selector,
+    refused,
 )
-from perfgate.bless.repeats import occasion_of, plainly_differ, together, why_no_repeat
+from perfgate.bless.repeats import gated, occasion_of, plainly_differ, together, why_no_repeat
 from perfgate.explain import sides
 from perfgate.explain.breakdown import breakdown_of, kept
-from perfgate.explain.shown import start_notes
 from perfgate.judge.evidence import Evidence
-from perfgate.judge.hold import COARSEST, too_coarse
+from perfgate.judge.hold import holds
 from perfgate.judge.judge import judge
 from perfgate.judge.looks import STORED_PLAN
 from perfgate.model.baseline import (
@@ -40,8 +39,8 @@ from perfgate.model.baseline import (
 )
 from perfgate.model.comparison import Side
 from perfgate.model.errors import BlessRefused
-from perfgate.model.metric import GATED_TIMES, METRICS, Basis, Kind, Metric, budget_of
-from perfgate.model.note import Note, note, quoted
+from perfgate.model.metric import Basis, Metric, budget_of
+from perfgate.model.note import note, quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
 from perfgate.model.settings import Policy, Settings
@@ -52,9 +51,9 @@ MOST_RUNS: Final = 30
 KB."""
 MOST_MILESTONES: Final = 20
 """Blessings in the path from the anchor; of a longer one the latest."""
-_FEWEST_KEPT: Final = 10
-"""Runs that a further occasion must leave in a baseline that has as many."""
-_SOUND: Final = (Outcome.PASSED, Outcome.IMPROVED, Outcome.NO_BASELINE, Outcome.INCOMPARABLE)
+COARSEST: Final = 0.25
+"""A slowdown of step_ms below which a gate that can show none is no gate; or its budget, where that
+is wider."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,10 +62,8 @@ class Consent:
 
     accept_regression: bool = False
     """A loss beyond budget; the best ever blessed is then forgotten."""
-    insist: bool = False
-    """What a gate could hardly compare with."""
     hold: Hold | None = None
-    """Wider budgets where a gate cannot hold its own."""
+    """Wider budgets where a gate cannot hold its own, and what it could hardly compare with."""
 
 
 def bless(
@@ -98,36 +95,34 @@ def bless(
         BlessRefused: with the one thing to do about it.
     """
     newest = results[0]
-    insist = consent.insist or consent.hold is not None
-    refuse_unsound(newest, insist=insist)
+    refuse_unsound(newest, insist=consent.hold is not None)
     refuse_stale(newest, code_now)
     if not consent.accept_regression:
         refuse_judged_loss(newest)
     old = baseline if baseline is not None and is_alike(baseline, newest) else None
-    budgets = with_held(budgets_of(newest.workload, settings), old)
+    written = budgets_of(newest.workload, settings)
+    budgets = with_held(written, old)
     joined = _joined(results, _baseline([newest], blessing), budgets)
     new = _baseline(joined, blessing)
     if old is not None:
         new = new.model_copy(update={"held": old.held, "calibration": old.calibration})
     if len(new.runs) < FEWEST_RUNS:
-        raise BlessRefused(
+        raise refused(
             "bless-too-few-runs",
-            workload=new.workload,
+            newest,
             runs=len(new.runs),
             occasions=len(new.occasions),
             fewest=FEWEST_RUNS,
-            selector=selector(newest),
             options="--accept-regression " if consent.accept_regression else "",
             reason=blessing.reason,
         )
     if old is not None and not consent.accept_regression:
-        evidence = Evidence(workload=new.workload, blessed=old, alone=_runs(joined))
-        _refuse_loss(newest, evidence, budgets)
-    if not insist:
-        _refuse_coarse(newest, new, settings)
-    if consent.hold is not None:
+        _refuse_loss(joined, old, budgets)
+    if consent.hold is None:
+        _refuse_coarse(new, written, settings)
+    else:
         plan = last_plan(newest.workload, new, settings)
-        held = wider_budgets(new, budgets_of(newest.workload, settings), plan, consent.hold)
+        held = wider_budgets(new, written, plan, consent.hold)
         new = new.model_copy(update={"held": held})
     anchor = _anchor(old, new, newest, forgotten=consent.accept_regression)
     return new.model_copy(update={"anchor": anchor})
@@ -156,19 +151,18 @@ def add_occasion(result: Result, baseline: Baseline | None, added: Blessing) -> 
     refuse_no_occasion(baseline, result)
     occasion = occasion_of(result, added)
     older = sorted(baseline.occasions, key=lambda one: one.measured_at)
-    while older and sum(len(one.runs) for one in (*older, occasion)) > MOST_RUNS:
-        older = older[1:]
-    left = sum(len(one.runs) for one in (*older, occasion))
-    if left < min(_FEWEST_KEPT, len(baseline.runs)) or not older:
-        raise BlessRefused(
+    runs = len(baseline.runs) + len(occasion.runs)
+    while older and runs > MOST_RUNS:
+        runs -= len(older.pop(0).runs)
+    if not older or runs < FEWEST_RUNS:
+        raise refused(
             "occasion-no-room",
-            workload=result.workload.id,
+            result,
             blessed=len(baseline.runs),
             more=len(occasion.runs),
-            left=left,
+            left=runs,
             most=MOST_RUNS,
             fewest=STORED_PLAN.fewest_to_fail,
-            selector=selector(result),
         )
     occasions = sorted((*older, occasion), key=lambda one: one.measured_at)
     return baseline.model_copy(update={"occasions": tuple(occasions)})
@@ -178,20 +172,6 @@ def differences(old: Baseline | None, new: Baseline) -> tuple[MetricVerdict, ...
     """Return what blessing changes: medians over the runs of both, without a judgement."""
     before = Side(label=quoted("old"), values={}) if old is None else Side.of_baseline("old", old)
     return sides.differences(before, Side.of_baseline("new", new))
-
-
-def worth_knowing(
-    baseline: Baseline, newest: Result, not_on: str | None = None
-) -> tuple[Note, ...]:
-    """Say what to know of a baseline besides its numbers.
-
-    `newest` is the last result that it is of, `not_on` the default branch where that does not hold
-    its commit.
-    """
-    found = start_notes(newest.runs)
-    if (why := why_no_ab_run(baseline)) is not None:
-        return (note("never-an-ab-run", why=why), *found)
-    return (*([] if not_on is None else [note("commit-not-on-branch", branch=not_on)]), *found)
 
 
 def is_alike(baseline: Baseline, result: Result) -> bool:
@@ -241,54 +221,46 @@ def _joined(
     `alone` is what the newest makes. Nobody knows all that makes a loop's speed (data, settings,
     packages), so the others must be of its speed as well.
     """
-    newest = results[0]
-    moved = newest.verdict.outcome in (Outcome.IMPROVED, Outcome.REGRESSED)
-    outcomes = (newest.verdict.outcome,) if moved else _SOUND
-    fitting = [
-        result
-        for result in results[1:]
-        if result.verdict.outcome in outcomes
-        and (moved or not has_lost(result))
-        and why_no_repeat(alone, result) is None
-        and not plainly_differ(alone, result, budgets)
-    ]
-    joined, runs = [newest], len(newest.runs)
-    for result in fitting:
-        runs += len(result.runs)
-        if runs > MOST_RUNS:
-            break
-        joined.append(result)
+    joined, runs, outcome = [results[0]], len(results[0].runs), results[0].verdict.outcome
+    moved = outcome in (Outcome.IMPROVED, Outcome.REGRESSED)
+    for result in results[1:]:
+        alike = result.verdict.outcome is outcome if moved else is_sound(result)
+        if (
+            alike
+            and why_no_repeat(alone, result) is None
+            and not plainly_differ(alone, result, budgets)
+        ):
+            runs += len(result.runs)
+            if runs > MOST_RUNS:
+                break
+            joined.append(result)
     return joined
 
 
-def _refuse_loss(result: Result, evidence: Evidence, budgets: Mapping[Metric, float]) -> None:
+def _refuse_loss(results: Sequence[Result], old: Baseline, budgets: Mapping[Metric, float]) -> None:
     """Refuse a loss against what is blessed now, which may be another baseline than the result was
     judged by."""
-    allowed = {
-        metric: budget
-        for metric in GATED_TIMES
-        if (budget := budget_of(metric, budgets)) is not None
-    }
+    allowed = gated(old, budgets)
+    evidence = Evidence(workload=old.workload, blessed=old, alone=_runs(results))
     policy = Policy(runs=len(evidence.alone), budgets=allowed)
     for row in judge(evidence, policy, Stage.STORED).metrics:
         metric, change = row.metric, row.change or 0.0
-        if METRICS[metric].kind is Kind.COUNT:
+        if row.is_count:
             # What a gate takes for chance is no loss here either.
             if row.outcome in (Outcome.REGRESSED, Outcome.INCONCLUSIVE):
-                raise loss(result, note("bless-count-rose", metric=metric, reason=row.reason))
-        elif row.outcome is not None and metric in allowed and change >= allowed[metric]:
-            of_step = row.basis is Basis.STEP
-            code = "bless-share-rose" if of_step else "bless-time-rose"
+                raise loss(results[0], note("bless-count-rose", metric=metric, reason=row.reason))
+        elif change >= allowed[metric]:
+            code = "bless-share-rose" if row.basis is Basis.STEP else "bless-time-rose"
             rose = note(code, metric=metric, change=change, budget=allowed[metric])
-            raise loss(result, rose)
+            raise loss(results[0], rose)
 
 
-def _refuse_coarse(result: Result, new: Baseline, settings: Settings) -> None:
+def _refuse_coarse(new: Baseline, budgets: Mapping[Metric, float], settings: Settings) -> None:
     """Refuse runs that differ so much that a gate could show nothing by them, where it can make no
     others."""
-    smallest = too_coarse(new, budgets_of(result.workload, settings))
-    no_pairs = why_no_ab_run(new, settings)
-    if smallest is None or no_pairs is None:
+    smallest, no_pairs = holds(new, Metric.STEP_MS, budgets), why_no_ab_run(new, settings)
+    enough = max(COARSEST, budget_of(Metric.STEP_MS, budgets) or 0.0)
+    if smallest is None or no_pairs is None or smallest <= enough:
         return
     steps = new.values(Metric.STEP_MS)
     raise BlessRefused(
@@ -307,18 +279,13 @@ def _anchor(
 ) -> Anchor | None:
     """Return the best step time ever blessed, with the path from there; an accepted loss starts
     anew."""
-    steps, blessing, commit = new.values(Metric.STEP_MS), new.blessing, newest.commit
-    if not steps or not median(steps):
-        return None if old is None else old.anchor
-    now = median(steps)
+    at, commit = new.blessing.at, newest.commit
+    now = median(new.values(Metric.STEP_MS) or [0.0])
     best = None if old is None or forgotten else old.anchor
+    if not now:
+        return None if old is None else old.anchor
     if best is None or now <= best.step_ms:
-        return Anchor(
-            step_ms=now,
-            at=blessing.at,
-            commit=commit,
-            runs=len(new.runs),
-            occasions=len(new.occasions),
-        )
-    milestone = Milestone(step_ms=now, at=blessing.at, commit=commit, reason=blessing.reason)
+        runs, occasions = len(new.runs), len(new.occasions)
+        return Anchor(step_ms=now, at=at, commit=commit, runs=runs, occasions=occasions)
+    milestone = Milestone(step_ms=now, at=at, commit=commit, reason=new.blessing.reason)
     return best.model_copy(update={"path": (*best.path, milestone)[-MOST_MILESTONES:]})

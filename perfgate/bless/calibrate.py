@@ -25,11 +25,11 @@ from perfgate.judge.compare import FLOOR_SD, PRIOR_DF, Floats, between_occasions
 from perfgate.judge.hold import holds
 from perfgate.judge.looks import STORED_PLAN
 from perfgate.judge.outliers import keep
-from perfgate.judge.times import SPECS, as_x, columns, is_usable
+from perfgate.judge.times import SPECS, as_x, columns, is_usable, to_x
 from perfgate.model.baseline import Baseline, Result, Spread, changed_code
 from perfgate.model.errors import CalibrationRefused
 from perfgate.model.history import CalibratedTime, Calibration
-from perfgate.model.metric import Basis, Metric, TimeSpec
+from perfgate.model.metric import Metric, TimeSpec
 from perfgate.model.note import Note, note
 
 
@@ -55,22 +55,19 @@ def calibrate(
     Raises:
         CalibrationRefused: the baseline holds no time metric of which an SD could be known.
     """
-    found = repeats(baseline, results)
-    of_times = {metric: budgets.get(metric, SPECS[metric].budget) for metric in gated(baseline)}
-    spreads_of = {
-        metric: _spread(SPECS[metric], x, budget, at)
-        for metric, budget in of_times.items()
-        if is_usable(*(x := _as_x(baseline, found, metric)))
-    }
-    known = {metric: spread for metric, (spread, _) in spreads_of.items()}
+    found, there = repeats(baseline, results), columns(baseline.runs)
+    budgets = gated(baseline, budgets)
+    known: dict[Metric, Spread] = {}
+    dropped: dict[Metric, int] = {}
+    for metric, budget in budgets.items():
+        values = [[run.values[metric] for run in one.runs] for one in found.occasions]
+        x = [as_x(metric, np.array(of_occasion), there) for of_occasion in values]
+        if is_usable(*x):
+            known[metric] = spread = _spread(SPECS[metric], x, budget, at)
+            dropped[metric] = found.runs - spread.runs
     calibrated = baseline.model_copy(update={"calibration": {**baseline.calibration, **known}})
     times = [
-        CalibratedTime(
-            metric=metric,
-            spread=spread,
-            budget=of_times[metric],
-            smallest=smallest,
-        )
+        CalibratedTime(metric=metric, spread=spread, budget=budgets[metric], smallest=smallest)
         for metric, spread in known.items()
         if (smallest := holds(calibrated, metric, budgets)) is not None
     ]
@@ -84,7 +81,7 @@ def calibrate(
         last=found.occasions[-1].measured_at,
         times=tuple(times),
         gate_runs=STORED_PLAN.most_runs,
-        notes=tuple(_notes(found, spreads_of, baseline, unreadable)),
+        notes=tuple(_notes(found, dropped, baseline, unreadable)),
     )
 
 
@@ -117,23 +114,13 @@ def _moderated(variance: float, df: float, *, prior_sd: float) -> float:
     return math.sqrt((PRIOR_DF * prior_sd * prior_sd + df * variance) / (PRIOR_DF + df))
 
 
-def _as_x(baseline: Baseline, found: Repeats, metric: Metric) -> list[Floats]:
-    """A metric's values by occasion; shares of a step are of the baseline's."""
-    there = columns(baseline.runs)
-    values = [[run.values[metric] for run in occasion.runs] for occasion in found.occasions]
-    return [as_x(metric, np.array(of_occasion), there) for of_occasion in values]
-
-
-def _spread(spec: TimeSpec, x: Sequence[Floats], budget: float, at: datetime) -> tuple[Spread, int]:
-    """Return the SDs of one time metric, and how many runs were dropped as outliers of their
-    occasion."""
-    limit = math.log1p(budget) if spec.basis is Basis.LOG else budget
-    flags = keep(x, prior_sd=spec.prior_sd, budget=limit).flags
+def _spread(spec: TimeSpec, x: Sequence[Floats], budget: float, at: datetime) -> Spread:
+    """Return the SDs of one time metric, of the runs that are no outliers of their occasion."""
+    flags = keep(x, prior_sd=spec.prior_sd, budget=to_x(spec.basis, budget)).flags
     kept = [runs[flag] for runs, flag in zip(x, flags, strict=True)]
     run_sd, occasion_sd = spreads(kept, spec)
     taken = sum(map(len, kept))
-    spread = Spread(run_sd=run_sd, occasion_sd=occasion_sd, runs=taken, occasions=len(kept), at=at)
-    return spread, sum(map(len, x)) - taken
+    return Spread(run_sd=run_sd, occasion_sd=occasion_sd, runs=taken, occasions=len(kept), at=at)
 
 
 # What should be known besides the numbers
@@ -141,7 +128,7 @@ def _spread(spec: TimeSpec, x: Sequence[Floats], budget: float, at: datetime) ->
 
 def _notes(
     found: Repeats,
-    spreads_of: Mapping[Metric, tuple[Spread, int]],
+    dropped: Mapping[Metric, int],
     baseline: Baseline,
     unreadable: int,
 ) -> Iterator[Note]:
@@ -150,12 +137,11 @@ def _notes(
         yield note("few-occasions", occasions=occasions, wanted=WANTED_OCCASIONS)
     if found.regressed:
         yield note("repeats-regressed", n=found.regressed)
-    for metric, (spread, far) in spreads_of.items():
-        if far:
-            of = spread.runs + far
-            yield note("repeats-dropped", metric=metric, n=far, runs=spread.runs, of=of)
-    for metric in gated(baseline):
-        if metric not in spreads_of:
+    for metric, n in dropped.items():
+        if n:
+            yield note("repeats-dropped", metric=metric, n=n, runs=found.runs - n, of=found.runs)
+    for metric in gated(baseline, {}):
+        if metric not in dropped:
             yield note("not-calibrated", metric=metric)
     groups = [list(group) for _, group in groupby(sorted(found.left_out, key=repr), key=repr)]
     reasons = [note("of-results", n=len(group), why=group[0]) for group in groups]
@@ -175,7 +161,7 @@ def refuse_changed(baseline: Baseline, *, code_now: Mapping[str, str]) -> None:
     Raises:
         CalibrationRefused: the code has changed, or there is nothing to calibrate.
     """
-    if not gated(baseline):
+    if not gated(baseline, {}):
         raise _nothing_to_calibrate(baseline)
     if changed := changed_code(baseline.code_files, code_now):
         raise CalibrationRefused(

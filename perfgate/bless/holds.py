@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping
 from typing import Final, Literal
 
 from perfgate.bless.repeats import gated
+from perfgate.explain.shown import start_notes
 from perfgate.judge.hold import holds
 from perfgate.judge.looks import AB_PLAN, INTERLEAVED_PLAN, STORED_PLAN, Plan
-from perfgate.model.baseline import Baseline, with_held
-from perfgate.model.metric import Metric, budget_of
+from perfgate.model.baseline import Baseline, Result, with_held
+from perfgate.model.metric import Metric
 from perfgate.model.note import Note, note
 from perfgate.model.settings import ABForm, Settings
 from perfgate.model.verdict import FEWEST_TO_JUDGE
@@ -59,9 +60,9 @@ def wider_budgets(
     What it can hold is rounded up to a tenth of a per cent, and is 100 % at most.
     """
     found: dict[Metric, float] = {}
-    for metric in gated(baseline):
-        loss, budget = holds(baseline, metric, budgets, plan), budget_of(metric, budgets)
-        if loss is not None and budget is not None and loss > budget * _AS_GOOD_AS:
+    for metric, budget in gated(baseline, budgets).items():
+        loss = holds(baseline, metric, budgets, plan)
+        if loss is not None and loss > budget * _AS_GOOD_AS:
             can_hold = min(1.0, math.ceil(1000 * loss) / 1000)
             found[metric] = max(budget, can_hold if hold == "auto" else hold)
     return found
@@ -94,15 +95,13 @@ def holding(baseline: Baseline, workload: Workload, settings: Settings) -> Itera
             "cannot-be-held",
             workload=baseline.workload,
             wider=_each("held-to", wider),
-            guards=("counts", *(metric for metric in gated(baseline) if metric not in wider)),
+            guards=("counts", *(one for one in gated(baseline, budgets) if one not in wider)),
         )
 
 
 def held_to(baseline: Baseline, budgets: Mapping[Metric, float]) -> Note:
     """Say what a gate holds a baseline to: `counts exact, kernel_ms 1 %, step_ms 2 %`."""
-    merged = with_held(budgets, baseline)
-    known = {metric: budget_of(metric, merged) for metric in gated(baseline)}
-    found = {metric: budget for metric, budget in known.items() if budget is not None}
+    found = gated(baseline, with_held(budgets, baseline))
     ordered = dict(sorted(found.items(), key=lambda one: (one[1], one[0])))
     return note("holds", held=(note("counts-exact"), *_each("has-budget", ordered)))
 
@@ -137,3 +136,17 @@ def _held(
 
 def _each(code: str, of: Mapping[Metric, float]) -> tuple[Note, ...]:
     return tuple(note(code, metric=metric, loss=loss) for metric, loss in of.items())
+
+
+def worth_knowing(
+    baseline: Baseline, newest: Result, not_on: str | None = None
+) -> tuple[Note, ...]:
+    """Say what to know of a baseline besides its numbers.
+
+    `newest` is the last result that it is of, `not_on` the default branch where that does not hold
+    its commit.
+    """
+    found = start_notes(newest.runs)
+    if (why := why_no_ab_run(baseline)) is not None:
+        return (note("never-an-ab-run", why=why), *found)
+    return (*([] if not_on is None else [note("commit-not-on-branch", branch=not_on)]), *found)

@@ -121,10 +121,11 @@ def _loosening(documents: Sequence[GateDocument]) -> Loosening | None:
 
 def _common_commit(documents: Sequence[GateDocument]) -> Commit | None:
     """The commit that all are of; with changes where one of them was measured with changes."""
-    commits = [document.commit for document in documents if document.commit is not None]
-    if not commits or len(commits) < len(documents) or len({commit.sha for commit in commits}) > 1:
+    commits = [document.commit for document in documents]
+    known = [commit for commit in commits if commit is not None]
+    if len({commit.sha for commit in known}) != 1 or None in commits:
         return None
-    return commits[0].model_copy(update={"dirty": any(commit.dirty for commit in commits)})
+    return known[0].model_copy(update={"dirty": any(commit.dirty for commit in known)})
 
 
 # What keeps it shut
@@ -199,48 +200,45 @@ def _of_workloads(workloads: Sequence[DocumentWorkload]) -> Iterator[Note]:
 def _of_gate(one: Found, *, among: int = 1) -> Iterator[Note]:
     """Why one of so many gates is shut besides its workloads: by its own word, for what it lacks,
     and by what does not go with its being open."""
-    document, gate = one.document, one.name
-    file = f"{one.folder}/{DOCUMENT_FILE}"
+    document, gate, others = one.document, one.name, state_of(one.document).others
+    workloads, file = document.workloads, f"{one.folder}/{DOCUMENT_FILE}"
     if among > 1 and document.commit is None:
         yield note("merge-commit-unknown", _SHUT, gate=gate)
-    for sentence in state_of(document).others:
+    for sentence in others:
         yield quoted(f"{gate}: {sentence}" if among > 1 else sentence, _SHUT)
-    opening = [held for held in document.workloads if _placed(held, one).opens_gate]
+    opening = [held for held in workloads if _placed(held, one).opens_gate]
     unlike = tuple(held.verdict.workload for held in opening if not _may_open(held, document))
     if unlike:
         yield note("merge-outcome-unlike", _SHUT, gate=gate, file=file, workloads=unlike)
-    if not document.opens_gate:
-        # Nothing that it says, or that its workloads came to, shuts it.
-        if len(opening) == len(document.workloads) and not state_of(document).others:
-            yield note("merge-contradicts-itself", _SHUT, gate=gate, file=file)
-    elif document.exit_status != 0 or not document.workloads or _is_loosened(document):
+    loosened = document.loosening is not None and document.loosening.shuts
+    opens = bool(workloads) and document.exit_status == 0 and not loosened
+    # Nothing that a shut one says, or that its workloads came to, shuts it.
+    if not (opens if document.opens_gate else others or len(opening) < len(workloads)):
         yield note("merge-contradicts-itself", _SHUT, gate=gate, file=file)
     # A shard that is shut and judged nothing may have ended before it collected.
-    shard = document.shard if document.opens_gate or document.workloads else None
-    if shard is not None and shard.workloads is None:
+    shard = document.shard
+    if shard is None or not (document.opens_gate or workloads):
+        return
+    if shard.workloads is None:
         yield note("merge-shard-of-what", _SHUT, gate=gate, file=file)
-    elif shard is not None and document.opens_gate:
-        judged = {held.verdict.workload for held in document.workloads}
-        lacking = shard.part(frozenset(shard.workloads or ())) - judged - {*shard.skipped}
+    elif document.opens_gate:
+        judged = {held.verdict.workload for held in workloads}
+        lacking = shard.part(frozenset(shard.workloads)) - judged - {*shard.skipped}
         if lacking:
             names = tuple(sorted(lacking))
             yield note("merge-shard-lacks", _SHUT, gate=gate, file=file, workloads=names)
 
 
-def _is_loosened(document: GateDocument) -> bool:
-    return document.loosening is not None and document.loosening.shuts
-
-
 def _may_open(held: DocumentWorkload, document: GateDocument) -> bool:
     """Whether an outcome that opens the gate goes with what else the document holds of it."""
     verdict, settings = held.verdict, document.settings
-    outcomes = [row.outcome for row in verdict.metrics if row.outcome is not None]
+    outcomes = {row.outcome for row in verdict.metrics} - {None}
     if not verdict.runs or not (held.runs or held.interleaved_runs) or document.machine is None:
         return False
     if verdict.outcome in PASSING:  # no judge passes what one of its rows does not
-        return bool(outcomes) and all(one in PASSING for one in outcomes)
+        return bool(outcomes) and outcomes <= {*PASSING}
     return bool(outcomes or verdict.outcome is Outcome.NO_BASELINE) and all(
-        settings.lets_pass(one) for one in outcomes
+        settings.lets_pass(one) for one in outcomes if one is not None
     )
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC
+from typing import Final
 
 from perfgate.bless.repeats import SAME_OCCASION, is_in, why_no_repeat
 from perfgate.model.baseline import Baseline, Result, changed_code
@@ -13,6 +14,8 @@ from perfgate.model.errors import BlessRefused
 from perfgate.model.metric import METRICS
 from perfgate.model.note import Note, note
 from perfgate.model.outcome import Outcome
+
+_SOUND: Final = (Outcome.PASSED, Outcome.IMPROVED, Outcome.NO_BASELINE, Outcome.INCOMPARABLE)
 
 
 def refuse_unasked(reason: str, *, in_ci: bool, allow_ci: bool) -> None:
@@ -26,21 +29,21 @@ def refuse_unasked(reason: str, *, in_ci: bool, allow_ci: bool) -> None:
 def refuse_unsound(result: Result, *, insist: bool = False) -> None:
     """Refuse an unsound measurement; with `insist`, an INCONCLUSIVE one may be blessed."""
     if result.verdict.outcome is Outcome.INCONCLUSIVE and not insist:
-        raise _refused("bless-inconclusive", result, reason=_reason(result))
+        raise refused("bless-inconclusive", result, reason=_reason(result))
     for why in _unsound(result):
-        raise _refused("bless-unsound", result, why=why)
+        raise refused("bless-unsound", result, why=why)
 
 
 def _unsound(result: Result) -> Iterator[Note]:
-    verdict = result.verdict
-    if verdict.outcome in (Outcome.INVALID, Outcome.NOT_MEASURED):
-        yield note("bless-of-outcome", outcome=verdict.outcome, reason=_reason(result))
+    outcome = result.verdict.outcome
+    if outcome in (Outcome.INVALID, Outcome.NOT_MEASURED):
+        yield note("bless-of-outcome", outcome=outcome, reason=_reason(result))
     for n, run in enumerate(result.runs, start=1):
         for why in run.conditions.invalid:
             yield note("bless-run-unsound", run=n, why=why)
     runs = [run.measured() for run in result.runs]
     if not any(runs):
-        yield note("bless-nothing-measured", outcome=verdict.outcome)
+        yield note("bless-nothing-measured", outcome=outcome)
     for metric in METRICS:
         having = sum(metric in run for run in runs)
         if 0 < having < len(runs):
@@ -53,19 +56,23 @@ def refuse_stale(result: Result, code_now: Mapping[str, str]) -> None:
     if changed or not result.code:
         files = few(changed)
         why = note("bless-code-changed", files=files) if changed else note("bless-code-unknown")
-        raise _refused("bless-stale", result, why=why)
+        raise refused("bless-stale", result, why=why)
 
 
-def has_lost(result: Result) -> bool:
+def _has_lost(result: Result) -> bool:
     """Whether its gate has judged it, or a metric of it, to be REGRESSED."""
-    verdict = result.verdict
-    rows = (row.outcome for row in verdict.metrics)
-    return Outcome.REGRESSED in (verdict.outcome, *rows)
+    rows = (row.outcome for row in result.verdict.metrics)
+    return Outcome.REGRESSED in (result.verdict.outcome, *rows)
+
+
+def is_sound(result: Result) -> bool:
+    """Whether its gate found nothing that speaks against it."""
+    return result.verdict.outcome in _SOUND and not _has_lost(result)
 
 
 def refuse_judged_loss(result: Result) -> None:
     """Refuse what its gate has judged to be a loss."""
-    if has_lost(result):
+    if _has_lost(result):
         raise loss(result, note("bless-regressed", reason=_reason(result)))
 
 
@@ -74,20 +81,21 @@ def refuse_no_occasion(baseline: Baseline, result: Result) -> None:
     first, or was measured within a quarter of an hour of an occasion that is in the baseline."""
     why, outcome = why_no_repeat(baseline, result), result.verdict.outcome
     if why is not None:
-        raise _refused("occasion-no-repeat", result, why=why)
-    if outcome is Outcome.REGRESSED:
-        raise _refused("occasion-regressed", result, reason=_reason(result))
-    if outcome not in (Outcome.PASSED, Outcome.IMPROVED, Outcome.INCONCLUSIVE):
-        raise _refused("occasion-not-judged", result, outcome=outcome, reason=_reason(result))
+        raise refused("occasion-no-repeat", result, why=why)
     begun = (occasion.measured_at for occasion in baseline.occasions)
     is_near = any(abs(result.measured_at - at) < SAME_OCCASION for at in begun)
+    # First of all: an accepted loss REGRESSED when it was measured, and is blessed.
     if is_near or is_in(baseline, result):
-        raise _refused(
+        raise refused(
             "occasion-not-another",
             result,
             at=result.measured_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC"),
             minutes=int(SAME_OCCASION.total_seconds() // 60),
         )
+    if outcome is Outcome.REGRESSED:
+        raise refused("occasion-regressed", result, reason=_reason(result))
+    if outcome not in (Outcome.PASSED, Outcome.IMPROVED, Outcome.INCONCLUSIVE):
+        raise refused("occasion-not-judged", result, outcome=outcome, reason=_reason(result))
 
 
 def few(paths: Sequence[str]) -> tuple[str, ...]:
@@ -100,13 +108,11 @@ def loss(result: Result, why: Note) -> BlessRefused:
     return BlessRefused("bless-loss", workload=result.workload.id, why=why)
 
 
-def selector(result: Result) -> str:
-    """Return the arguments that make pytest run this workload only."""
-    return shlex.quote(result.workload.nodeid or f"{result.workload.source}::{result.workload.id}")
-
-
-def _refused(code: str, result: Result, **fields: str | int | Note) -> BlessRefused:
-    return BlessRefused(code, workload=result.workload.id, selector=selector(result), **fields)
+def refused(code: str, result: Result, **fields: str | int | Note) -> BlessRefused:
+    """Return a refusal that names the workload, and what makes pytest run it alone."""
+    workload = result.workload
+    selector = shlex.quote(workload.nodeid or f"{workload.source}::{workload.id}")
+    return BlessRefused(code, workload=workload.id, selector=selector, **fields)
 
 
 def _reason(result: Result) -> str:

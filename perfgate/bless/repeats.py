@@ -3,7 +3,6 @@ another speed: pure."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,8 +10,8 @@ from typing import Final
 
 import numpy as np
 
-from perfgate.judge.compare import PRIOR_DF, Occasions, SideSums, with_stored
-from perfgate.judge.times import SPECS, as_x, columns, is_usable
+from perfgate.judge.compare import SideSums, compared, of_occasions
+from perfgate.judge.times import SPECS, as_x, columns, is_usable, to_x
 from perfgate.model.baseline import (
     Baseline,
     BlessedRun,
@@ -22,7 +21,7 @@ from perfgate.model.baseline import (
     code_digest,
 )
 from perfgate.model.machine import Machine
-from perfgate.model.metric import COUNTS, GATED_TIMES, METRICS, Basis, Metric, budget_of
+from perfgate.model.metric import COUNTS, METRICS, Metric
 from perfgate.model.note import Note, note
 from perfgate.model.outcome import Outcome
 
@@ -44,10 +43,8 @@ class Repeats:
 
     occasions: tuple[Occasion, ...]
     """The baseline's own and those of kept results, oldest first."""
-    results: int
-    """Kept results among them."""
     regressed: int
-    """Of these, how many were judged to have lost something."""
+    """How many kept results among them were judged to have lost something."""
     left_out: tuple[Note, ...]
     """Why each of the other kept results is no repeat."""
 
@@ -72,7 +69,6 @@ def repeats(baseline: Baseline, results: Sequence[Result]) -> Repeats:
             added.append(result)
     return Repeats(
         occasions=together((*baseline.occasions, *map(occasion_of, added))),
-        results=len(added),
         regressed=sum(one.verdict.outcome is Outcome.REGRESSED for one in added),
         left_out=tuple(left_out),
     )
@@ -113,7 +109,8 @@ def why_no_repeat(baseline: Baseline, result: Result) -> Note | None:
     digest = baseline.as_noted(result.workload).digest()
     if (result.workload.id, digest) != (baseline.workload, baseline.digest):
         return note("repeat-other-parameters")
-    if result.verdict.outcome is Outcome.NOT_MEASURED or not result.runs:
+    outcome = result.verdict.outcome
+    if outcome is Outcome.NOT_MEASURED or not result.runs:
         return note("repeat-unsound", outcome=Outcome.NOT_MEASURED)
     if result.machine != baseline.machine:
         return note("repeat-other-machine", names=differing(baseline.machine, result.machine))
@@ -124,7 +121,7 @@ def why_no_repeat(baseline: Baseline, result: Result) -> Note | None:
     if code_digest(result.code) != baseline.code:
         return note("repeat-other-code")
     is_invalid = any(run.invalid or run.conditions.invalid for run in result.runs)
-    if result.verdict.outcome is Outcome.INVALID or is_invalid:
+    if outcome is Outcome.INVALID or is_invalid:
         return note("repeat-unsound", outcome=Outcome.INVALID)
     counts = {_counts(run) for run in baseline.runs}
     runs = list(map(BlessedRun.of, result.runs))
@@ -151,9 +148,14 @@ def is_in(baseline: Baseline, result: Result) -> bool:
     return all(_known_by(BlessedRun.of(run)) in blessed for run in result.runs)
 
 
-def gated(baseline: Baseline) -> tuple[Metric, ...]:
-    """Return the time metrics that a gate holds against this baseline."""
-    return tuple(metric for metric in GATED_TIMES if baseline.values(metric))
+def gated(baseline: Baseline, budgets: Mapping[Metric, float]) -> dict[Metric, float]:
+    """Return the time metrics that a gate holds against this baseline, with their budgets, as
+    fractions: `budgets`, over the defaults."""
+    return {
+        metric: budgets.get(metric, spec.budget)
+        for metric, spec in SPECS.items()
+        if baseline.values(metric)
+    }
 
 
 def _known_by(run: BlessedRun) -> frozenset[tuple[Metric, float]]:
@@ -176,18 +178,18 @@ def plainly_differ(baseline: Baseline, result: Result, budgets: Mapping[Metric, 
     As against a baseline of one occasion, by the default SDs: what is calibrated may be of another
     speed.
     """
-    blessed, now = columns(baseline.runs), columns([BlessedRun.of(run) for run in result.runs])
-    for metric in SPECS.keys() & blessed.keys() & now.keys():
-        budget = budget_of(metric, budgets)
-        before, after = (as_x(metric, of[metric], blessed) for of in (blessed, now))
-        if budget is None or not is_usable(before, after):
+    there, now = columns(baseline.runs), columns([BlessedRun.of(run) for run in result.runs])
+    for metric, budget in gated(baseline, budgets).items():
+        if metric not in now:
             continue
-        spec = SPECS[metric]
-        beyond = math.log1p(budget) if spec.basis is Basis.LOG else budget
-        sums = [SideSums.of(x, np.ones_like(x, dtype=np.bool_)) for x in (before, after)]
-        occasions = Occasions(sd=np.asarray(spec.occasion_sd), df=PRIOR_DF, number=1)
-        found = with_stored(*sums, prior_sd=spec.prior_sd, occasions=occasions)
+        spec, sides = SPECS[metric], [as_x(metric, of[metric], there) for of in (there, now)]
+        if not is_usable(*sides):
+            continue
+        before, after = (SideSums.of(x, np.ones_like(x, dtype=np.bool_)) for x in sides)
+        between = of_occasions(spec.occasion_sd, 1)
+        found = compared(before, after, prior_sd=spec.prior_sd, between=between)
+        plainly = _BUDGETS * to_x(spec.basis, budget)
         p_value = found.p_value(slower=bool(found.estimate > 0))
-        if abs(found.estimate) > _BUDGETS * beyond and p_value < _SURELY:
+        if abs(found.estimate) > plainly and p_value < _SURELY:
             return True
     return False

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import click
 
 from perfgate.bless import bless as blessing
-from perfgate.bless.holds import budgets_of, costs, holding
+from perfgate.bless.holds import budgets_of, costs, holding, worth_knowing
 from perfgate.bless.refusals import refuse_unasked
 from perfgate.cli.project import Project
 from perfgate.cli.terminal import Hold, cleaned, hold_option, new_page, show, usage
@@ -97,7 +97,7 @@ class _Plan(NamedTuple):
 def _shown(here: Project, plan: _Plan, *, path: str, occasion: bool) -> str:
     new, newest = plan.new, plan.newest
     rows = blessing.differences(plan.old, new)
-    known = [] if occasion else blessing.worth_knowing(new, newest, _branch_without(newest, here))
+    known = [] if occasion else worth_knowing(new, newest, _branch_without(newest, here))
     held, *unheld = holding(new, newest.workload, here.settings)
     notes = {
         "runs": [costs(new, budgets_of(newest.workload, here.settings))],

@@ -18,7 +18,7 @@ from perfgate.model.errors import BaselineMissing, CalibrationRefused, PerfgateE
 from perfgate.model.note import note
 from perfgate.model.workload import Workload
 from perfgate.plugin.listing import collect
-from perfgate.render.calibration import calibration_text
+from perfgate.render.history import calibration_text
 from perfgate.system.process import gate_command, run_to_end
 from perfgate.words import say
 

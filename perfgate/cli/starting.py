@@ -48,21 +48,20 @@ def init(*, check: bool, force: bool, no_github: bool, install_from: str | None)
         raise usage("options-contradict", option="--check", other="--force")
     if no_github and install_from is not None:
         raise usage("options-contradict", option="--no-github", other="--install-from")
-    tool = this_perfgate()
     project = find_project(
-        Path.cwd(), tool, github=not no_github, install_from=install_from, env=os.environ
+        Path.cwd(), this_perfgate(), github=not no_github, install_from=install_from, env=os.environ
     )
-    files = planned(project, tool)
+    files = planned(project)
     if check:
         lacking = sum(file.state in {FileState.MISSING, FileState.OLDER} for file in files)
         is_complete = not lacking and (project.top is None or project.origin is not None)
-        show(check_text(project, tool, files, lacking))
+        show(check_text(project, files, lacking))
         sys.exit(EXIT_OPEN if is_complete else EXIT_SHUT)
     writing = [
         file for file in files if file.state is FileState.MISSING or (force and file.differs)
     ]
     write(writing)
-    show(init_text(project, tool, files, writing))
+    show(init_text(project, files, writing))
 
 
 def this_perfgate() -> InstalledTool:

@@ -12,7 +12,7 @@ from perfgate.cli.project import Project, find_tool
 from perfgate.cli.terminal import PATH, new_page, screen, show
 from perfgate.demo.replay import play
 from perfgate.doctor import CheckResult, Examined, check_orphans, examine
-from perfgate.init.project import command
+from perfgate.init.project import COMMAND
 from perfgate.init.scaffold import installs_fail
 from perfgate.machine import read_machine
 from perfgate.model.errors import (
@@ -54,7 +54,7 @@ def _workflows(root: Path) -> tuple[CheckResult, ...]:
     fail = installs_fail(top)
     if fail is None:
         return ()
-    bad = note("workflows-fail", Severity.INVALID, command=command())
+    bad = note("workflows-fail", Severity.INVALID, command=COMMAND)
     return (CheckResult("workflows", bad if fail else note("workflows-install")),)
 
 

@@ -35,7 +35,7 @@ from perfgate.execute.run import (
     ordered,
 )
 from perfgate.execute.script_hold import DONE, READY, TURN
-from perfgate.machine import Sampler, Span
+from perfgate.machine import Span, sampled
 from perfgate.machine.processes import Marked, ProcessTable
 from perfgate.model.errors import PerfgateError, WorkloadFailed
 from perfgate.model.machine import Conditions
@@ -188,11 +188,11 @@ def _made(
         for run in runs:
             run.wait_for(READY, turns)
         was_busy, gpus = busy(mark), runs[0].one.context.machine.gpus
-        with Sampler(gpus, run_id=mark, joins=True) as sampler:
+        with sampled(gpus, run_id=mark, joins=True) as samples:
             _take_windows(turns)
         for run in runs:
             run.say(DONE)
-        read = [pool.submit(run.measured, sampler.conditions(run.turn), was_busy) for run in runs]
+        read = [pool.submit(run.measured, samples.conditions(run.turn), was_busy) for run in runs]
         then()
         ended = began
         for number, measured in enumerate(read):

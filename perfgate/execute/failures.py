@@ -134,33 +134,27 @@ def without_steps(missing: StepsNotFound, end: RunEnd) -> StepsNotFound:
 
 def _why(end: RunEnd) -> Note | None:
     """What went wrong with the workload; None where nothing did, or nsys is to blame."""
-    outcome, worker_report = end.outcome, end.worker_report
+    outcome, report = end.outcome, end.worker_report
+    ended = _why_ended(outcome)
     if end.workload.form == "command":
-        return _why_ended(outcome)
-    if worker_report is None:
+        return ended
+    if report is None:
         if outcome.exit_status is None and not outcome.captures:
             return None  # nsys never started it, or died: that is the capture's failure
-        return _why_ended(outcome) or note("process-left")
-    match worker_report.ending:
-        case Ending.FINISHED:
-            why = _why_ended(outcome)
-            return None if why is None else note("failed-after-loop", what=why)
-        case Ending.RAISED if _data_ended(worker_report):
-            return note("data-ended", turn=worker_report.turns)
-        case _:
-            return worker_report.why or _why_ended(outcome) or note("process-exited", status=0)
+        return ended or note("process-left")
+    if report.ending is Ending.FINISHED:
+        return None if ended is None else note("failed-after-loop", what=ended)
+    what = "" if report.why is None else str(report.why.fields.get("what", ""))
+    # What `next` raises where there is no more, within the loop.
+    if report.ending is Ending.RAISED and report.turns and what.startswith("StopIteration"):
+        return note("data-ended", turn=report.turns)
+    return report.why or ended or note("process-exited", status=0)
 
 
 def _why_ended(outcome: ProfileOutcome) -> Note | None:
     if outcome.signal is not None:
         return note("process-killed", signal=outcome.signal)
     return note("process-exited", status=outcome.exit_status) if outcome.exit_status else None
-
-
-def _data_ended(worker_report: WorkerReport) -> bool:
-    """Whether it raised, within its loop, what `next` does where there is no more."""
-    what = "" if worker_report.why is None else str(worker_report.why.fields.get("what", ""))
-    return worker_report.turns > 0 and what.startswith("StopIteration")
 
 
 _ADVICE: Final = {

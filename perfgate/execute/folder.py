@@ -24,6 +24,7 @@ from perfgate.execute import import_log, script_hold
 from perfgate.model.errors import GpuTaken, StoreFailed
 from perfgate.model.note import Note, note
 from perfgate.model.order import Order, WorkerReport
+from perfgate.model.record import Record
 from perfgate.model.secrets import Cleaner
 from perfgate.profilers.nsys.export.scrub import scrub
 from perfgate.profilers.nsys.profile import LOG as NSYS_LOG
@@ -83,6 +84,23 @@ def held_process(folder: Path) -> int | None:
         return int((folder / script_hold.HELD).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
+
+
+class ImportLog(Record):
+    """What one Python process said at its end that it loaded."""
+
+    pid: int
+    files: tuple[str, ...]
+    """Of its modules, and what it executed by a path."""
+
+
+def read_import_logs(folder: Path) -> tuple[ImportLog, ...]:
+    """Read what the processes of a run left in a folder; half of a log is none."""
+    found = []
+    for file in sorted(folder.glob("*.json")):
+        with suppress(OSError, ValueError):
+            found.append(ImportLog.model_validate_json(file.read_bytes()))
+    return tuple(found)
 
 
 # What is kept

@@ -33,11 +33,11 @@ from typing import Final
 from urllib.parse import unquote
 
 from perfgate.execute.context import RunContext
+from perfgate.execute.folder import ImportLog
 from perfgate.execute.places import Place, Places
 from perfgate.execute.worktree import Worktree
 from perfgate.model.baseline import ALL_TRACKED, code_files
 from perfgate.model.errors import CodeStale, CodeUnproven, RepositoryUnreadable
-from perfgate.model.record import Record
 from perfgate.model.workload import Workload
 from perfgate.system import git
 from perfgate.system.files import files_below
@@ -50,23 +50,6 @@ _BY_CONTENT: Final = re.compile(
 )
 """A digest, as caches call what they build by its source: hexadecimal, or base 32 (Triton,
 Inductor)."""
-
-
-class ImportLog(Record):
-    """What one Python process said at its end that it loaded."""
-
-    pid: int
-    files: tuple[str, ...]
-    """Of its modules, and what it executed by a path."""
-
-
-def read_import_logs(folder: Path) -> tuple[ImportLog, ...]:
-    """Read what the processes of a run left in a folder; half of a log is none."""
-    found = []
-    for file in sorted(folder.glob("*.json")):
-        with suppress(OSError, ValueError):
-            found.append(ImportLog.model_validate_json(file.read_bytes()))
-    return tuple(found)
 
 
 # One run
@@ -86,12 +69,8 @@ def code_of_run(
     track and that is younger than the gate is a run's work, and no code. Where a process that took
     steps left no log, it is of all that git tracks as well.
 
-    Args:
-        context: of which side.
-        workload: what was run.
-        logs: what its processes said.
-        started_at: POSIX time.
-        measured: ids of those that took the steps.
+    It started at `started_at`, POSIX time; `measured` are the ids of the processes that took the
+    steps.
 
     Raises:
         CodeUnproven: the run was to be of a commit, which is not shown.
@@ -131,12 +110,15 @@ class _Side:
     """The files of one side, and what may be a copy of them."""
 
     def __init__(self, context: RunContext) -> None:
-        self._env, self._root = context.env, context.root.resolve()
-        self._is_reference, self._top = context.tree is not None, self._root
-        with suppress(RepositoryUnreadable):
-            self._top = git.top(self._root, env=self._env)
+        self._env, self._root, tree = context.env, context.root.resolve(), context.tree
+        self._is_reference, self._top = tree is not None, self._root
+        if tree is not None:
+            self._top = tree.top
+        else:
+            with suppress(RepositoryUnreadable):
+                self._top = git.top(self._root, env=self._env)
         self._own = Place(self._top, is_tree=True)
-        self._trees = {self._top} if context.tree is None else {self._top, context.tree.origin_top}
+        self._trees = {self._top} if tree is None else {self._top, tree.origin_top}
         self._places = Places(*self._trees)
 
     def loaded(self, files: Iterable[Path]) -> tuple[set[Path], dict[Path, Path]]:
@@ -161,20 +143,22 @@ class _Side:
     def _copies(self, place: Place, files: Iterable[Path]) -> Iterator[tuple[Path, list[Path]]]:
         """The project's among some files of one place elsewhere, each with the side's own that it
         may be a copy of."""
-        if place.is_tree and not git.is_same_repository(self._top, place.folder, env=self._env):
+        is_other_side, top = place.folder in self._trees, self._top
+        is_foreign = place.is_tree and not is_other_side
+        if is_foreign and not git.is_same_repository(top, place.folder, env=self._env):
             return
         installed = set() if place.is_tree else self._installed_in(place.folder)
         for file in files:
             there = file if file.is_relative_to(place.folder) else self._places.real(file)
             inner = there.relative_to(place.folder)
             if place.is_tree:
-                found = {self._top / inner} & self.tracked
+                found = {top / inner} & self.tracked
             elif inner.as_posix() in installed:
                 found = {one for one in self.tracked if str(one).endswith(f"/{inner}")}
             else:
                 continue
             proves_none = self._is_reference and file.suffix == COMPILED
-            if found or proves_none or place.folder in self._trees:
+            if found or proves_none or is_other_side:
                 yield file, sorted(found)
 
     def _installed_in(self, site: Path) -> set[str]:
@@ -274,13 +258,8 @@ def _is_built_in(tree: Worktree, file: Path) -> bool:
 
 
 def code_now(paths: Mapping[str, str], root: Path, *, baselines: str) -> dict[str, str]:
-    """SHA-256 by path of the same files as they are now; one that is gone, or cannot be read, is
-    left out.
-
-    Args:
-        paths: of which files.
-        root: the project's root.
-        baselines: the folder of the baselines, from there, of which nothing is code.
+    """SHA-256 by path from the root of the same files as they are now; one that is gone, or cannot
+    be read, is left out. Of the folder of the baselines nothing is code.
     """
     found = {ALL_TRACKED: _all_tracked(root, baselines)} if ALL_TRACKED in paths else {}
     for path in paths:

@@ -38,16 +38,18 @@ from perfgate.execute.folder import (
     ORDER,
     RAW,
     WORKER_REPORT,
+    ImportLog,
     clear,
     keep_exports,
     keep_log,
     make_folder,
+    read_import_logs,
     read_worker_report,
 )
-from perfgate.execute.provenance import ImportLog, code_of_run, read_import_logs
+from perfgate.execute.provenance import code_of_run
 from perfgate.execute.script_hold import FIFOS
 from perfgate.execute.side_environment import declared_there, workload_there
-from perfgate.machine import RankWatch, Sampler
+from perfgate.machine import RankWatch, sampled
 from perfgate.model.errors import StepsNotFound, WorkloadFailed
 from perfgate.model.machine import Conditions, tuning
 from perfgate.model.note import Note, Severity, note
@@ -96,9 +98,9 @@ def measure_run(
     """
     run_id = uuid4().hex
     with ordered(context, workload, folder, run_id=run_id) as one:
-        with Sampler(context.machine.gpus, run_id=run_id) as sampler:
+        with sampled(context.machine.gpus, run_id=run_id) as samples:
             end = one.run()
-        return one.measured(end, sampler.conditions(), busy)
+        return one.measured(end, samples.conditions(), busy)
 
 
 class OtherSideEnded(Exception):

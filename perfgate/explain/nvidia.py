@@ -3,7 +3,6 @@ which kernels moved most, and what one launch of a kernel is limited by."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import Final
 
 from perfgate.explain.attribution import of_process
@@ -13,45 +12,24 @@ from perfgate.explain.sides import differences
 from perfgate.model.comparison import LaunchFigures, MovedKernel, Side
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, note
-from perfgate.model.reports import PlacedFinding, Placing, RuleChange, RuleChanges, RuleName
+from perfgate.model.reports import Placing, RuleChange, RuleChanges, RuleName
 from perfgate.model.sample import OTHER_KERNELS
 
 
 def rule_changes(
     before: Placing | None, now: Placing, *, why_alone: Note | None = None
 ) -> RuleChanges:
-    """Put what was found now next to what was found before, by rule and range, the mean over the
-    processes.
+    """Put what was found now next to what was found before, by rule and range.
 
     `why_alone` says why there is nothing from before.
     """
-    then = {} if before is None else _by_place(before)
     rows = [
-        RuleChange(rule=rule, range=name, before=then.get((rule, name)), now=found)
-        for (rule, name), found in _by_place(now).items()
+        RuleChange(rule=rule, range=name, before=(before or {}).get((rule, name)), now=found)
+        for (rule, name), found in now.items()
     ]
     order = list(RuleName)
     rows.sort(key=lambda row: (order.index(row.rule), -row.now.ms, row.range))
     return RuleChanges(rows=tuple(rows), compared=before is not None, why_alone=why_alone)
-
-
-def _by_place(placing: Placing) -> dict[tuple[RuleName, str], PlacedFinding]:
-    found: defaultdict[tuple[RuleName, str], list[PlacedFinding]] = defaultdict(list)
-    for process in placing.processes:
-        for row in process.rows:
-            found[row.rule, row.range].append(row)
-    among = max(len(placing.processes), 1)
-    return {
-        place: PlacedFinding(
-            rule=place[0],
-            range=place[1],
-            count=sum(row.count for row in rows) / among,
-            ms=sum(row.ms for row in rows) / among,
-            bytes=sum(row.bytes for row in rows) / among,
-            steps=max(row.steps for row in rows),
-        )
-        for place, rows in found.items()
-    }
 
 
 MOVED: Final = 0.001

@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 from perfgate.github.context import variable
 from perfgate.model.errors import (
-    ArtifactUnreadable,
     GitHubRefused,
     GitHubUnreachable,
     PackageMissing,
@@ -24,7 +23,6 @@ from perfgate.model.secrets import Cleaner
 try:
     import requests
     from github import Auth, Github
-    from github.Artifact import Artifact
     from github.GithubException import GithubException, RateLimitExceededException
     from github.GithubRetry import GithubRetry
     from github.Repository import Repository
@@ -130,26 +128,3 @@ def _failure(request: str, error: Exception) -> PerfgateError:
     if is_refusal:
         return GitHubRefused("github-refused", request=request, reason=str(error))
     return GitHubUnreachable("github-unreachable", request=request, reason=str(error))
-
-
-def download(artifact: Artifact, *, limit_bytes: int) -> bytes:
-    """Return an artifact's zip file; the token is not shown at the address where it lies.
-
-    Raises:
-        ArtifactUnreadable: it is larger than the limit.
-        GitHubUnreachable: it does not come.
-    """
-    if artifact.size_in_bytes > limit_bytes:
-        raise ArtifactUnreadable(
-            "artifact-too-large", artifact=artifact.name, limit_bytes=limit_bytes
-        )
-    headers, _ = artifact.requester.requestJsonAndCheck("GET", artifact.archive_download_url)
-    try:
-        answer = requests.get(headers.get("location", ""), timeout=TIMEOUT_S)
-        answer.raise_for_status()
-    except requests.RequestException as failed:
-        # The address holds a signature: it goes into no message.
-        raise GitHubUnreachable(
-            "artifact-not-downloaded", artifact=artifact.name, reason=type(failed).__name__
-        ) from None
-    return answer.content

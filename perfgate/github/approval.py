@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
-from perfgate.github.context import Payload, event_as, variable
+from perfgate.github.context import Payload, at, event_as, variable
 from perfgate.model.errors import ActionsContextMissing, JobNotAdmitted
 from perfgate.model.note import Note, note
 from perfgate.model.options import APPROVAL
@@ -32,48 +32,29 @@ OWN_EVENTS: Final = frozenset({"push", "schedule", "workflow_dispatch", "merge_g
 """Whose workflow and code are of a branch of the repository itself."""
 
 
-class _Repo(Payload):
-    full_name: str
-    pushed_at: datetime | None = None
-
-
-class _Head(Payload):
-    sha: str
-    repo: _Repo | None
-    """None where the fork was deleted."""
-
-
-class _Pull(Payload):
-    number: int
-    head: _Head
-    updated_at: datetime | None = None
-
-
-class _Label(Payload):
-    name: str
-
-
 class LabelEvent(Payload):
     """The event `pull_request`, as far as it concerns an approval."""
 
     action: str
-    label: _Label | None = None
-    pull_request: _Pull
+    label: str | None = at("label.name", default=None)
+    number: int = at("pull_request.number")
+    sha: str = at("pull_request.head.sha")
+    fork: str = at("pull_request.head.repo.full_name", default="a fork that is gone")
+    """The head's repository."""
+    pushed_at: datetime | None = at("pull_request.head.repo.pushed_at", default=None)
+    updated_at: datetime | None = at("pull_request.updated_at", default=None)
 
     @property
-    def approved(self) -> str | None:
-        """The commit that its label approves; None where it is another label, or none."""
-        is_approval = self.action == "labeled" and self.label == _Label(name=APPROVAL)
-        return self.pull_request.head.sha if is_approval else None
+    def approves(self) -> bool:
+        """Whether it is the label that approves the head, and no other."""
+        return (self.action, self.label) == ("labeled", APPROVAL)
 
     @property
     def pushed_just_before(self) -> bool:
         """Whether anything was pushed to the head's repository within minutes of this event, or
         after it."""
-        pull = self.pull_request
-        pushed = None if pull.head.repo is None else pull.head.repo.pushed_at
-        at = pull.updated_at
-        return pushed is not None and at is not None and at - pushed < SETTLED
+        pushed, now = self.pushed_at, self.updated_at
+        return bool(pushed and now and now - pushed < SETTLED)
 
 
 def admit(env: Mapping[str, str]) -> Note:
@@ -96,30 +77,30 @@ def admit(env: Mapping[str, str]) -> Note:
         known = ("pull_request", *sorted(OWN_EVENTS))
         raise JobNotAdmitted("event-not-admitted", event=kind, known=known)
     event = event_as(env, LabelEvent)
-    number, head = event.pull_request.number, event.pull_request.head
-    fork = "a fork that is gone" if head.repo is None else head.repo.full_name
-    if fork.casefold() == ours.casefold():
+    if event.fork.casefold() == ours.casefold():
         return note("admitted", event=kind, repository=ours)
-    if event.approved is not None and not event.pushed_just_before:
-        return note("label-approves", label=APPROVAL, commit=head.sha)
+    if event.approves and not event.pushed_just_before:
+        return note("label-approves", label=APPROVAL, commit=event.sha)
     raise JobNotAdmitted(
         "fork-not-approved",
-        number=number,
-        commit=head.sha,
+        number=event.number,
+        commit=event.sha,
         label=APPROVAL,
-        fork=fork,
+        fork=event.fork,
         minutes=SETTLED.seconds // 60,
     )
 
 
-def labelled_head(env: Mapping[str, str]) -> str | None:
-    """The commit that the job's own event approves; None where it is another event.
+def labelled(env: Mapping[str, str]) -> LabelEvent | None:
+    """The job's own event, if that is the approval of a commit.
 
     Raises:
         ActionsContextMissing: it is no job, or its event is not as GitHub sends it.
     """
-    is_pull = variable(env, "GITHUB_EVENT_NAME") == "pull_request"
-    return event_as(env, LabelEvent).approved if is_pull else None
+    if variable(env, "GITHUB_EVENT_NAME") != "pull_request":
+        return None
+    event = event_as(env, LabelEvent)
+    return event if event.approves else None
 
 
 def approve(repository: Repository, env: Mapping[str, str]) -> str:
@@ -130,20 +111,20 @@ def approve(repository: Repository, env: Mapping[str, str]) -> str:
         ActionsContextMissing: the event is another.
         GitHubRefused, GitHubUnreachable: GitHub says no, or does not answer.
     """
-    sha = labelled_head(env)
-    if sha is None:
+    event = labelled(env)
+    if event is None:
         raise ActionsContextMissing("approval-event-wanted", label=APPROVAL)
-    pull = repository.get_pull(event_as(env, LabelEvent).pull_request.number)
-    labelled = repository.get_workflow_run(int(variable(env, "GITHUB_RUN_ID")))
-    if pull.head.sha != sha or not _was_settled(repository, pull, at=labelled.created_at):
+    pull = repository.get_pull(event.number)
+    run = repository.get_workflow_run(int(variable(env, "GITHUB_RUN_ID")))
+    if pull.head.sha != event.sha or not _was_settled(repository, pull, at=run.created_at):
         raise JobNotAdmitted(
             "label-approves-nothing",
-            commit=sha,
-            number=pull.number,
+            commit=event.sha,
+            number=event.number,
             label=APPROVAL,
             minutes=SETTLED.seconds // 60,
         )
-    return sha
+    return event.sha
 
 
 def is_approved(repository: Repository, pull: PullRequest) -> bool:

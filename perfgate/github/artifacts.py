@@ -1,5 +1,5 @@
-"""Reads what is wanted of an artifact's zip file, in memory: a stranger may have packed it. Nothing
-of it is written, and its names lead nowhere. The document in it was written by a pull request's
+"""Reads what is wanted of a run's artifacts, in memory: a stranger may have packed them. Nothing of
+them is written, and their names lead nowhere. The document in one was written by a pull request's
 code."""
 
 from __future__ import annotations
@@ -10,10 +10,14 @@ import zipfile
 import zlib
 from typing import Final
 
+import requests
+from github.Artifact import Artifact
+from github.WorkflowRun import WorkflowRun
 from pydantic import ValidationError
 
+from perfgate.github.api import TIMEOUT_S
 from perfgate.model.document import GateDocument
-from perfgate.model.errors import ArtifactUnreadable
+from perfgate.model.errors import ArtifactUnreadable, GitHubUnreachable
 from perfgate.model.record import LARGEST_DOCUMENT
 from perfgate.store.sealed import first_complaint
 
@@ -26,6 +30,33 @@ _BROKEN: Final = (
     *(NotImplementedError, RuntimeError, OSError, ValueError, OverflowError),
 )
 """What zipfile raises of bytes that are no zip file, or not one that it can read."""
+
+
+def newest_of(run: WorkflowRun) -> dict[str, Artifact]:
+    """What a run has left that is there still, by name; the newest of each."""
+    kept = (one for one in run.get_artifacts() if not one.expired)
+    return {one.name: one for one in sorted(kept, key=lambda one: one.id)}
+
+
+def download(artifact: Artifact, *, limit_bytes: int = LARGEST) -> bytes:
+    """Return an artifact's zip file; the token is not shown at the address where it lies.
+
+    Raises:
+        ArtifactUnreadable: it is larger than the limit.
+        GitHubUnreachable: it does not come.
+    """
+    if artifact.size_in_bytes > limit_bytes:
+        raise _too_large(artifact.name, limit_bytes)
+    headers, _ = artifact.requester.requestJsonAndCheck("GET", artifact.archive_download_url)
+    try:
+        answer = requests.get(headers.get("location", ""), timeout=TIMEOUT_S)
+        answer.raise_for_status()
+    except requests.RequestException as failed:
+        # The address holds a signature: it goes into no message.
+        raise GitHubUnreachable(
+            "artifact-not-downloaded", artifact=artifact.name, reason=type(failed).__name__
+        ) from None
+    return answer.content
 
 
 def unpacked(
@@ -42,25 +73,19 @@ def unpacked(
     Raises:
         ArtifactUnreadable: it is too large, no zip file, or broken.
     """
-    found: dict[str, bytes] = {}
-    left = limit_bytes
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            for info in archive.infolist():
-                if info.filename.rpartition("/")[2] != wanted:
-                    continue
-                left -= info.file_size
-                if left < 0:
-                    raise ArtifactUnreadable(
-                        "artifact-too-large", artifact=artifact, limit_bytes=limit_bytes
-                    )
-                with archive.open(info) as stream:
-                    # No more than the directory says: of what was packed longer the checksum
-                    # fails.
-                    found[info.filename] = stream.read(info.file_size + 1)
+            files = [one for one in archive.infolist() if one.filename.rpartition("/")[2] == wanted]
+            if sum(one.file_size for one in files) > limit_bytes:
+                raise _too_large(artifact, limit_bytes)
+            # No more than the directory says: of what was packed longer the checksum fails.
+            return {one.filename: archive.open(one).read(one.file_size + 1) for one in files}
     except _BROKEN as error:
         raise ArtifactUnreadable("artifact-broken", artifact=artifact, reason=str(error)) from error
-    return found
+
+
+def _too_large(artifact: str, limit_bytes: int) -> ArtifactUnreadable:
+    return ArtifactUnreadable("artifact-too-large", artifact=artifact, limit_bytes=limit_bytes)
 
 
 def read_untrusted(content: bytes, head_sha: str, *, artifact: str) -> GateDocument:

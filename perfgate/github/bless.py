@@ -9,18 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
-from typing import Final
-
-from github.PullRequest import PullRequest
-from github.Repository import Repository
+from typing import TYPE_CHECKING, Final
 
 from perfgate.bless import bless as blessing
 from perfgate.execute.provenance import code_now
 from perfgate.github import api
 from perfgate.github.approval import GATE, name_of
-from perfgate.github.context import Payload, append_summary, event_as, variable
+from perfgate.github.context import Payload, append_summary, at, event_as, variable
 from perfgate.github.kept import (
     Checkout,
     Planned,
@@ -35,6 +32,10 @@ from perfgate.model.errors import BlessRefused, BranchMoved, PerfgateError, Resu
 from perfgate.model.note import Note, note
 from perfgate.render.markdown import filled
 
+if TYPE_CHECKING:
+    from github.PullRequest import PullRequest
+    from github.Repository import Repository
+
 COMMAND: Final = "/perfgate bless"
 ACCEPT: Final = "--accept-regression"
 LONGEST_REASON: Final = 300
@@ -43,27 +44,15 @@ MAY_BLESS: Final = frozenset({"admin", "maintain", "write"})
 _COMMENT: Final = re.compile(rf"{COMMAND} (?:`([^`]+)`|([^ `-][^ `]*)) (.+)")
 
 
-class _User(Payload):
-    login: str
+class _Comment(Payload):
+    """What was written on a pull request, when and by whom."""
 
-
-class Comment(Payload):
-    """What was written, when and by whom."""
-
-    body: str
-    created_at: datetime
-    user: _User
-
-
-class _Issue(Payload):
-    number: int
-    pull_request: Mapping[str, object]
-
-
-class _CommentEvent(Payload):
     action: str
-    issue: _Issue
-    comment: Comment
+    number: int = at("issue.number")
+    pull_request: Mapping[str, object] = at("issue.pull_request")
+    body: str = at("comment.body")
+    created_at: datetime = at("comment.created_at")
+    login: str = at("comment.user.login")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,17 +63,6 @@ class Wish:
     """None: all that the gate has kept."""
     reason: str
     accept_regression: bool = False
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
-    """Where it was asked, and which commit it is about."""
-
-    branch: str
-    head_sha: str
-    by: str
-    at: datetime | None = None
-    """When a comment was written."""
 
 
 def bless(root: Path, env: Mapping[str, str], say: Callable[[Note], None]) -> None:
@@ -100,9 +78,9 @@ def bless(root: Path, env: Mapping[str, str], say: Callable[[Note], None]) -> No
         PerfgateError: nothing was blessed, or no gate of the new commit was started.
     """
     repository = api.connect(env)
-    event = _comment_event(env)
+    comment = _comment(env)
     # A stranger is not answered: whoever may comment could have perfgate write.
-    pull = None if event is None else _pull_of_maintainer(repository, event)
+    pull = None if comment is None else _pull_of_maintainer(repository, comment)
 
     def answer(markdown: str) -> None:
         append_summary(env, markdown)
@@ -110,57 +88,60 @@ def bless(root: Path, env: Mapping[str, str], say: Callable[[Note], None]) -> No
             pull.create_issue_comment(markdown)
 
     try:
-        if event is None or pull is None:
-            wish, asked = read_inputs(env), _dispatched(env)
+        if comment is None or pull is None:
+            wish, asked_at = read_inputs(env), None
+            branch = variable(env, "GITHUB_REF").removeprefix("refs/heads/")
+            sha, by = variable(env, "GITHUB_SHA"), variable(env, "GITHUB_ACTOR")
         else:
-            wish, asked = read_comment(event.comment.body), _commented(event.comment, pull)
-        here = checkout(root, asked.head_sha, env=env)
-        run = gate_of(repository, asked.head_sha, asked_at=asked.at)
-        kept = kept_by(run, asked.head_sha)
-        by = f"{asked.by} via GitHub"
-        blessed = blessed_by(by, run, wish.reason, asked.head_sha, datetime.now(UTC))
-        planned = plan(kept, wish, here, blessed)
-        made = commit(repository, planned, onto=asked.head_sha, blessed=blessed)
-        _move(repository, asked, made)
+            wish, asked_at = read_comment(comment.body), comment.created_at
+            branch, sha, by = pull.head.ref, pull.head.sha, comment.login
+            if pull.state != "open" or name_of(pull.head.repo) != name_of(pull.base.repo):
+                # No branch that the token could commit to.
+                raise BlessRefused("bless-branch-elsewhere", number=pull.number)
+        here = checkout(root, sha, env=env)
+        run = gate_of(repository, sha, asked_at=asked_at)
+        blessed = blessed_by(f"{by} via GitHub", run, wish.reason, sha)
+        planned = plan(kept_by(run, sha), wish, here, blessed)
+        made = commit(repository, planned, onto=sha, blessed=blessed)
+        _move(repository, branch, sha, made)
     except PerfgateError as error:
         answer(filled("refused.md.j2", error=error))
         raise
     paths = tuple(one.path for one in planned)
-    say(note("baselines-committed", commit=made, branch=asked.branch, paths=paths))
+    say(note("baselines-committed", commit=made, branch=branch, paths=paths))
     answer(
         filled(
             "blessed.md.j2",
             planned=planned,
             commit=made,
-            asked=asked,
+            branch=branch,
+            measured=sha,
             run_url=run.html_url,
             reason=wish.reason,
             gate=GATE,
         )
     )
     # A commit that is made with a workflow's own token starts no workflow by itself.
-    repository.get_workflow(GATE).create_dispatch(asked.branch, throw=True)
+    repository.get_workflow(GATE).create_dispatch(branch, throw=True)
 
 
-def _move(repository: Repository, asked: Asked, made: str) -> None:
-    """Let the branch be at the new commit.
+def _move(repository: Repository, branch: str, measured: str, made: str) -> None:
+    """Let a branch be at the new commit.
 
     Raises:
-        BranchMoved: it is not where it was any more; it stays as it is.
+        BranchMoved: it is not at what was measured any more; it stays as it is.
     """
-    ref = repository.get_git_ref(f"heads/{asked.branch}")
-    if ref.object.sha != asked.head_sha:
-        raise BranchMoved(
-            "branch-moved", branch=asked.branch, commit=ref.object.sha, expected=asked.head_sha
-        )
+    ref = repository.get_git_ref(f"heads/{branch}")
+    if ref.object.sha != measured:
+        raise BranchMoved("branch-moved", branch=branch, commit=ref.object.sha, expected=measured)
     ref.edit(made)
 
 
 # Who asks, and for what
 
 
-def _comment_event(env: Mapping[str, str]) -> _CommentEvent | None:
-    """The event, if it is a new comment on a pull request; None of a dispatch.
+def _comment(env: Mapping[str, str]) -> _Comment | None:
+    """What the event is, if it is a new comment on a pull request; None of a dispatch.
 
     Raises:
         BlessRefused: it is another event, or a comment that was edited.
@@ -169,44 +150,23 @@ def _comment_event(env: Mapping[str, str]) -> _CommentEvent | None:
     kind = variable(env, "GITHUB_EVENT_NAME")
     if kind == "workflow_dispatch":
         return None
-    event = event_as(env, _CommentEvent) if kind == "issue_comment" else None
-    if event is None or event.action != "created":
+    comment = event_as(env, _Comment) if kind == "issue_comment" else None
+    if comment is None or comment.action != "created":
         raise BlessRefused("bless-event-wanted", event=kind, command=COMMAND)
-    return event
+    return comment
 
 
-def _pull_of_maintainer(repository: Repository, event: _CommentEvent) -> PullRequest:
+def _pull_of_maintainer(repository: Repository, comment: _Comment) -> PullRequest:
     """Return the pull request that was commented on, where its author may bless: what the comment
     says of them is not enough.
 
     Raises:
         BlessRefused: they may not write.
     """
-    by = event.comment.user.login
-    permission = repository.get_collaborator_permission(by)
+    permission = repository.get_collaborator_permission(comment.login)
     if permission not in MAY_BLESS:
-        raise BlessRefused("bless-by-stranger", login=by, permission=permission)
-    return repository.get_pull(event.issue.number)
-
-
-def _dispatched(env: Mapping[str, str]) -> Asked:
-    return Asked(
-        branch=variable(env, "GITHUB_REF").removeprefix("refs/heads/"),
-        head_sha=variable(env, "GITHUB_SHA"),
-        by=variable(env, "GITHUB_ACTOR"),
-    )
-
-
-def _commented(comment: Comment, pull: PullRequest) -> Asked:
-    """Where a comment asked.
-
-    Raises:
-        BlessRefused: it is no branch that the token could commit to.
-    """
-    if pull.state != "open" or name_of(pull.head.repo) != name_of(pull.base.repo):
-        raise BlessRefused("bless-branch-elsewhere", number=pull.number)
-    by, at = comment.user.login, comment.created_at
-    return Asked(branch=pull.head.ref, head_sha=pull.head.sha, by=by, at=at)
+        raise BlessRefused("bless-by-stranger", login=comment.login, permission=permission)
+    return repository.get_pull(comment.number)
 
 
 def read_inputs(env: Mapping[str, str]) -> Wish:
@@ -215,15 +175,12 @@ def read_inputs(env: Mapping[str, str]) -> Wish:
     Raises:
         BlessRefused: the reason is none.
     """
-    given = {
-        name: env.get(f"PERFGATE_INPUT_{name}", "").strip()
+    workload, reason, accept = (
+        env.get(f"PERFGATE_INPUT_{name}", "").strip()
         for name in ("WORKLOAD", "REASON", "ACCEPT_REGRESSION")
-    }
-    return Wish(
-        workload=given["WORKLOAD"] or None,
-        reason=_reason(given["REASON"]),
-        accept_regression=given["ACCEPT_REGRESSION"] == "true",
     )
+    accepts = accept == "true"
+    return Wish(workload=workload or None, reason=_reason(reason), accept_regression=accepts)
 
 
 def read_comment(body: str) -> Wish:
@@ -268,19 +225,16 @@ def plan(
     if wish.workload is not None and wish.workload not in ids:
         known = tuple(sorted(ids)[:10])
         raise ResultMissing("kept-without-workload", workload=wish.workload, known=known)
+    consent = blessing.Consent(accept_regression=wish.accept_regression)
     planned = []
     for results in kept:
         newest = results[0]
         if wish.workload not in (None, newest.workload.id):
             continue
         old = here.store.baselines.load(newest.machine.slug, newest.workload.id)
+        now = code_now(newest.code, here.store.root, baselines=here.settings.baselines)
         new = blessing.bless(
-            results,
-            old,
-            blessed,
-            code_now=code_now(newest.code, here.root, baselines=here.settings.baselines),
-            settings=here.settings,
-            consent=blessing.Consent(accept_regression=wish.accept_regression),
+            results, old, blessed, code_now=now, settings=here.settings, consent=consent
         )
         planned.append(Planned(old=old, new=new, path=here.path_in_tree(new)))
     return tuple(planned)

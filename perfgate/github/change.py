@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -21,14 +20,13 @@ from perfgate.execute.addopts import configuration_in, settings_of
 from perfgate.execute.side_environment import environment_there, pin
 from perfgate.execute.worktree import Worktree, set_up, worktree
 from perfgate.github import loosened
-from perfgate.github.loosened import State, Values, differences
+from perfgate.github.loosened import State, differences
 from perfgate.model.baseline import Baseline
 from perfgate.model.errors import ConfigInvalid, PerfgateError
 from perfgate.model.loosening import Base, Difference, Direction, Loosening
 from perfgate.model.note import note
 from perfgate.model.outcome import OnLoosened
 from perfgate.model.pyproject import load_settings
-from perfgate.model.settings import Settings
 from perfgate.model.workload import Declared
 from perfgate.store import Store
 from perfgate.system import git
@@ -42,160 +40,126 @@ LONGEST_LOG: Final = 300
 """Characters of what the collection printed last."""
 _DECLARED: Final = TypeAdapter(tuple[Declared, ...])
 
-Expected = dict[str, dict[str, str | None]]
+Expected = Mapping[str, Mapping[str, str | None]]
 """By machine, the workloads that have baselines, each with its file."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Change:
-    """What is checked out, and what it is for."""
-
-    root: Path
-    """The project's."""
-    env: Mapping[str, str]
-    """The environment of a gate: workloads are collected in it."""
-    branch: str
-    """Of the remote `origin`, whose newest state is fetched."""
-    approved: bool
-    """Whether a maintainer has approved what is checked out."""
-    folder: Path
-    """Where commits are checked out; it belongs to perfgate."""
-
-
-def compare(change: Change) -> Base:
+def compare(
+    root: Path, env: Mapping[str, str], *, branch: str, approved: bool, folder: Path
+) -> Base:
     """Say how the gate of what is checked out differs from a branch's, and which workloads that
     branch expects.
 
     What cannot be found out counts as a difference that loosens the gate.
+
+    Args:
+        root: the project's.
+        env: the environment of a gate: workloads are collected in it.
+        branch: of the remote `origin`, whose newest state is fetched.
+        approved: whether a maintainer has approved what is checked out.
+        folder: where commits are checked out; it belongs to perfgate.
     """
-    root, env = change.root.resolve(), change.env
-    on, expected = OnLoosened.FAIL, Expected()
+    root = root.resolve()
+    on = OnLoosened.FAIL
+    expected: Expected = {}
+    found: tuple[Difference, ...] = ()
     try:
         # A private repository's checkout has left no token behind: what it fetched must do then.
         with suppress(PerfgateError):
-            git.fetch_branch(root, change.branch, env=env)
-        tip = f"refs/remotes/origin/{change.branch}"
-        on = _loosened_at(change, tip)
+            git.fetch_branch(root, branch, env=env)
+        tip = f"refs/remotes/origin/{branch}"
+        on = _loosened_at(root, tip, env)
         commit = git.merge_base(root, tip, "HEAD", env=env)
-        if commit == git.resolve(root, "HEAD", env=env):
-            found: tuple[Difference, ...] = ()
-            expected = _expected(Store(root, load_settings(root, {}).baselines))
-        else:
-            base, expected = _base_at(change, commit)
+        expected = here = _expected(root)
+        if commit != git.resolve(root, "HEAD", env=env):
+            with worktree(root, commit, folder=folder, env=env) as tree:
+                expected = _expected(tree.root)
+                if approved:  # what it takes away, it takes away on purpose
+                    expected = {
+                        slug: {
+                            name: file for name, file in of.items() if name in here.get(slug, {})
+                        }
+                        for slug, of in expected.items()
+                    }
+                base = _state_in(tree, env)
             within = git.prefix(root, env=env)
             top = root.parents[len(within.parts) - 1] if within.parts else root
-            head = state_of(root, top, lambda: _declared(root, env, change.folder, ()))
-            found = differences(base, head)
-            if change.approved:  # what it takes away on purpose
-                expected = {
-                    slug: {
-                        name: file
-                        for name, file in of.items()
-                        if f"baseline {name} on {slug}" in head
-                    }
-                    for slug, of in expected.items()
-                }
-    except PerfgateError as unknown:
-        why = fact(note("change-unknown", reason=unknown.fact))
+            found = differences(base, _state(root, top, env, folder))
+    except (PerfgateError, OSError, ValueError) as unknown:
+        why = unknown.fact if isinstance(unknown, PerfgateError) else str(unknown)
+        why = fact(note("change-unknown", reason=why))
         found = (Difference(what="this change", new=why, direction=Direction.LOOSENS),)
-        expected = {}
-    approved = change.approved
-    loosening = Loosening(base=change.branch, on=on, approved=approved, differences=found)
+    loosening = Loosening(base=branch, on=on, approved=approved, differences=found)
     return Base(loosening=loosening, expected=expected)
 
 
-def _expected(store: Store) -> Expected:
+def _expected(root: Path) -> Expected:
     """What a project has baselines of."""
-    found: Expected = {}
-    for one in store.baselines.listed():
+    found: dict[str, dict[str, str | None]] = {}
+    for one in _store(root).baselines.listed():
         found.setdefault(one.slug, {})[one.workload] = one.source
     return found
 
 
-def _loosened_at(change: Change, revision: str) -> OnLoosened:
+def _store(root: Path) -> Store:
+    return Store(root, load_settings(root, {}).baselines)
+
+
+def _loosened_at(root: Path, revision: str, env: Mapping[str, str]) -> OnLoosened:
     """What the project's settings at a revision have a loosened gate do.
 
     Raises:
         ConfigInvalid: this perfgate does not accept them.
         RepositoryUnreadable: git does not answer.
     """
-    file = git.prefix(change.root, env=change.env) / "pyproject.toml"
-    content = git.read_at(change.root, revision, file.as_posix(), env=change.env)
+    file = git.prefix(root, env=env) / "pyproject.toml"
+    content = git.read_at(root, revision, file.as_posix(), env=env)
     with temporary_folder("settings") as folder:
         (folder / "pyproject.toml").write_bytes(content or b"")
         return load_settings(folder, {}).loosened
 
 
-def _base_at(change: Change, commit: str) -> tuple[State, Expected]:
-    """How a commit decides about its gate, and what it has baselines of.
-
-    Raises:
-        PerfgateError: it cannot be checked out.
-    """
-    with worktree(change.root, commit, folder=change.folder, env=change.env) as tree:
-        settings = _settings_in(tree.root)
-        # A checkout that runs in the gate's own environment may need its setup to be imported.
-        if settings.ab_setup and settings.ab_python is None:
-            set_up(
-                tree,
-                settings.ab_setup,
-                env=change.env,
-                time_left_s=math.inf,
-                listening=Listening(),
-            )
-        state = state_of(tree.root, tree.top, lambda: _declared_there(tree, change.env))
-        return state, _expected(Store(tree.root, settings.baselines))
-
-
 # What decides about a gate
 
 
-def _settings_in(root: Path) -> Settings:
-    """A project's settings; the defaults where they cannot be read."""
-    with suppress(PerfgateError):
-        return load_settings(root, {})
-    return Settings()
+def _state_in(tree: Worktree, env: Mapping[str, str]) -> State:
+    """How a checkout decides about its gate; its workloads are collected with nothing of the
+    project's own, which pytest and Python would find further up.
+
+    Raises:
+        PerfgateError, OSError, ValueError: a part of it cannot be read.
+    """
+    settings = load_settings(tree.root, {})
+    # A checkout that runs in the gate's own environment may need its setup to be imported.
+    if settings.ab_setup and settings.ab_python is None:
+        set_up(tree, settings.ab_setup, env=env, time_left_s=math.inf, listening=Listening())
+    pin(tree)
+    ini = configuration_in(tree.root) or tree.home / "worker" / "pytest.ini"
+    options = ("-c", str(ini), f"--confcutdir={tree.root}")
+    return _state(tree.root, tree.top, environment_there(env, tree), tree.home, options)
 
 
-def state_of(root: Path, top: Path, collect: Callable[[], Sequence[Declared]]) -> State:
-    """How the project at `root`, in the repository at `top`, decides about its gate; of a part that
-    cannot be read, why."""
-    settings = _settings_in(root)
-    parts: Mapping[str, Callable[[], State]] = {
-        "settings": lambda: {"setting": loosened.setting_values(load_settings(root, {}))},
-        "pytest": lambda: {"pytest": _pytest(root)},
-        "code": lambda: {
-            file.relative_to(top).as_posix(): loosened.code_of(file)
-            for file in (*_conftests(root, settings.workloads), *_workflows(top))
-        },
-        "workloads": lambda: {
-            f"workload {one.workload.id}": loosened.workload_values(one)
-            for one in (collect() if (root / settings.workloads).is_dir() else ())
-        },
-        "baselines": lambda: _baselines(Store(root, settings.baselines)),
-    }
-    state: dict[str, Values | str] = {}
-    for part, values in parts.items():
-        try:
-            state.update(values())
-        except (PerfgateError, OSError, ValueError) as broken:
-            why = broken.fact if isinstance(broken, PerfgateError) else str(broken)
-            state[part] = loosened.Unreadable(why)
-    return state
-
-
-def _pytest(root: Path) -> Values:
+def _state(
+    root: Path, top: Path, env: Mapping[str, str], folder: Path, options: Sequence[str] = ()
+) -> State:
+    """How the project at `root`, in the repository at `top`, decides about its gate."""
+    settings = load_settings(root, {})
     file = configuration_in(root)
     sets = {} if file is None else {"configuration file": file.name, **settings_of(file)}
-    return loosened.pytest_values(sets)
-
-
-def _baselines(store: Store) -> State:
+    has_workloads = (root / settings.workloads).is_dir()
+    declared = _declared(root, env, folder, options) if has_workloads else ()
+    code = (*_conftests(root, settings.workloads), *_workflows(top))
     return {
-        f"baseline {one.workload} on {one.slug}": loosened.baseline_values(one.found)
-        if isinstance(one.found, Baseline)
-        else f"cannot be read: {one.found.fact}"
-        for one in store.baselines.listed()
+        "setting": loosened.setting_values(settings),
+        "pytest": loosened.pytest_values(sets),
+        **{file.relative_to(top).as_posix(): loosened.code_of(file) for file in code},
+        **{f"workload {one.workload.id}": loosened.workload_values(one) for one in declared},
+        **{
+            f"baseline {one.workload} on {one.slug}": loosened.baseline_values(one.found)
+            if isinstance(one.found, Baseline)
+            else f"cannot be read: {one.found.fact}"
+            for one in _store(root).baselines.listed()
+        },
     }
 
 
@@ -213,17 +177,6 @@ def _workflows(top: Path) -> Iterator[Path]:
             within = file.relative_to(top)
             if file.is_file() and "perfgate" in f"{within}{file.read_bytes()!r}".casefold():
                 yield file
-
-
-def _declared_there(tree: Worktree, env: Mapping[str, str]) -> tuple[Declared, ...]:
-    """What a checkout declares, collected with nothing of the project's own, which pytest and
-    Python would find further up."""
-    pin(tree)
-    there = environment_there(env, tree)
-    ini = tree.home / "worker" / "pytest.ini"
-    with suppress(OSError, ValueError):
-        ini = configuration_in(tree.root) or ini
-    return _declared(tree.root, there, tree.home, ("-c", str(ini), f"--confcutdir={tree.root}"))
 
 
 def _declared(

@@ -14,14 +14,12 @@ from pathlib import PurePosixPath
 from typing import Final, Literal
 
 from github.Artifact import Artifact
-from github.IssueComment import IssueComment
 from github.PullRequest import PullRequest
 from github.Repository import Repository
 from github.WorkflowRun import WorkflowRun
 
-from perfgate.github.api import download
 from perfgate.github.approval import APPROVED, file_of, is_approved, name_of
-from perfgate.github.artifacts import LARGEST, read_untrusted
+from perfgate.github.artifacts import download, newest_of, read_untrusted
 from perfgate.github.context import Payload, event_as, variable
 from perfgate.model.document import GateDocument
 from perfgate.model.errors import ActionsContextMissing, ArtifactUnreadable
@@ -41,7 +39,7 @@ MOST_CHANGED_FILES: Final = 3000
 
 _MARKER: Final = re.compile(
     r"<!-- perfgate run=([1-9][0-9]{0,18}) attempt=([1-9][0-9]{0,8}) "
-    r"commit=([0-9a-f]{40,64}) result=(yes|no|not-run) -->"
+    r"commit=[0-9a-f]{40,64} result=(?:yes|no|not-run) -->"
 )
 _FILES: Final = frozenset(
     {
@@ -58,42 +56,6 @@ class _Finished(Payload):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Mark:
-    """The hidden first line of a comment: of which run it is."""
-
-    run: int
-    attempt: int
-    commit: str
-    waits: bool = False
-    """Whether no gate of it ran, for want of an approval: it takes nothing from another run."""
-
-    @classmethod
-    def read(cls, body: str) -> Mark | None:
-        """The mark that a comment begins with. Anywhere else it may be a quotation."""
-        found = _MARKER.match(body)
-        if found is None:
-            return None
-        run, attempt, commit, result = found.groups()
-        waits = result == "not-run"
-        return cls(run=int(run), attempt=int(attempt), commit=commit, waits=waits)
-
-    @property
-    def text(self) -> str:
-        """As it is written."""
-        return (
-            f"<!-- perfgate run={self.run:d} attempt={self.attempt:d} "
-            f"commit={self.commit} result={'not-run' if self.waits else 'yes'} -->"
-        )
-
-    def gives_way_to(self, other: Mark) -> bool:
-        """Whether a comment with this mark becomes the other run's."""
-        if other.commit == self.commit and (self.waits or other.waits):
-            # Of a fork's commit that was approved, reopening starts another run that waits.
-            return not other.waits
-        return (other.run, other.attempt) >= (self.run, self.attempt)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class RunToShow:
     """The result of a run: a document to be shown, or why there is none."""
 
@@ -102,6 +64,20 @@ class RunToShow:
     why_not: Coded | None = None
     waits: bool = False
     """Whether no gate ran, for want of an approval."""
+
+
+def mark_of(run: WorkflowRun) -> str:
+    """The hidden first line of a comment: of which run it is."""
+    return (
+        f"<!-- perfgate run={run.id:d} attempt={run.run_attempt:d} commit={run.head_sha} "
+        "result=yes -->"
+    )
+
+
+def marked(body: str) -> tuple[int, int] | None:
+    """The run and the attempt that a comment begins with. Anywhere else they may be a quotation."""
+    found = _MARKER.match(body)
+    return None if found is None else (int(found[1]), int(found[2]))
 
 
 def comment(
@@ -132,13 +108,11 @@ def comment(
     if not pulls:
         return ()
     found = _result(repository, run, artifact, Cleaner(env))
-    mark = Mark(run=run.id, attempt=run.run_attempt, commit=run.head_sha, waits=found.waits)
     done = []
     for pull in pulls:
-        ours = _ours(pull, author)
         label = label_of(repository, pull)
-        body = f"{mark.text}\n{body_of(run, pull, found, touched(pull, settings), label)}"
-        done.append(_written(pull, ours, mark, body))
+        body = f"{mark_of(run)}\n{body_of(run, pull, found, touched(pull, settings), label)}"
+        done.append(_written(pull, run, author, body))
     return tuple(done)
 
 
@@ -159,49 +133,42 @@ def _pull_requests(repository: Repository, run: WorkflowRun) -> list[PullRequest
 
 
 def _result(repository: Repository, run: WorkflowRun, name: str, cleaner: Cleaner) -> RunToShow:
-    artifacts = list(run.get_artifacts())
-    named = [one for one in artifacts if one.name == name and not one.expired]
-    if not named:
+    left = newest_of(run)
+    if name not in left:
         # A gate that ran leaves something, and of a fork none runs but by the label. Where GitHub's
         # own settings ask for an approval, no job runs at all.
         is_fork = name_of(run.head_repository) != name_of(repository)
         ran = run.conclusion != "failure" or file_of(run) == APPROVED or not is_fork
-        waits = not artifacts and (run.conclusion == "action_required" or not ran)
-        nothing = run.conclusion == "success" and not artifacts
+        waits = not left and (run.conclusion == "action_required" or not ran)
+        nothing = run.conclusion == "success" and not left
         why = note("run-measured-nothing" if nothing else "run-left-nothing")
         return RunToShow(why_not=why, waits=waits)
-    newest = max(named, key=lambda one: one.id)
+    artifact = left[name]
     try:
-        content = download(newest, limit_bytes=LARGEST)
-        document = read_untrusted(content, run.head_sha, artifact=newest.name)
+        document = read_untrusted(download(artifact), run.head_sha, artifact=name)
     except ArtifactUnreadable as error:
         return RunToShow(why_not=error)
     # Here: Markdown parts what a secret is made of.
-    return RunToShow(document=cleaner.record(document), artifact=newest)
+    return RunToShow(document=cleaner.record(document), artifact=artifact)
 
 
-def _ours(pull: PullRequest, author: str) -> tuple[Mark, IssueComment] | None:
-    """The oldest comment of ours. A stranger's that begins as ours do is not."""
-    for one in pull.get_issue_comments():
-        mark = Mark.read(one.body or "")
-        login = getattr(one.user, "login", None)  # None: an user who is gone
-        if mark is not None and login == author:
-            return mark, one
-    return None
+def _written(pull: PullRequest, run: WorkflowRun, author: str, body: str) -> Note:
+    """Write the comment into the oldest of ours, or leave that to a newer run; say what was done.
 
-
-def _written(
-    pull: PullRequest, ours: tuple[Mark, IssueComment] | None, mark: Mark, body: str
-) -> Note:
-    """Write the comment, or leave the one that is there; say what was done."""
-    if ours is None:
-        code, there = "comment-created", pull.create_issue_comment(body)
-    else:
-        before, there = ours
-        code = "comment-edited" if before.gives_way_to(mark) else "comment-left"
-        if code == "comment-edited":
+    A stranger's that begins as ours do is not ours.
+    """
+    for there in pull.get_issue_comments():
+        before = marked(there.body or "")
+        login = getattr(there.user, "login", None)  # None: an user who is gone
+        if before is None or login != author:
+            continue
+        code = "comment-left"
+        if before <= (run.id, run.run_attempt):
+            code = "comment-edited"
             there.edit(body)
-    return note(code, number=pull.number, url=there.html_url)
+        return note(code, number=pull.number, url=there.html_url)
+    made = pull.create_issue_comment(body)
+    return note("comment-created", number=pull.number, url=made.html_url)
 
 
 # What it says

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AliasPath, BaseModel, ConfigDict, Field, ValidationError
 
-from perfgate.model.errors import ActionsContextMissing, StoreFailed
+from perfgate.model.errors import ActionsContextMissing
 from perfgate.model.secrets import Cleaner
+from perfgate.store.disk import Disk
 from perfgate.store.sealed import first_complaint
 
 
@@ -33,9 +34,15 @@ def variable(env: Mapping[str, str], name: str) -> str:
 
 
 class Payload(BaseModel):
-    """The base of what is read of an event: the fields that are used, and no others."""
+    """The base of what is read of an event: the values that are used, and no others."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="ignore")
+
+
+def at(place: str, **default: object) -> Any:  # noqa: ANN401 - as pydantic's Field
+    """A field of an event by its place, as `pull_request.head.sha`; with a `default`, it need not
+    be there."""
+    return Field(validation_alias=AliasPath(*place.split(".")), **default)  # type: ignore[call-overload]
 
 
 PayloadT = TypeVar("PayloadT", bound=Payload)
@@ -58,17 +65,9 @@ def event_as(env: Mapping[str, str], model: type[PayloadT]) -> PayloadT:
 # The branch that a change is for
 
 
-class _Group(Payload):
-    base_ref: str
-
-
-class _Repository(Payload):
-    default_branch: str
-
-
-class _Event(Payload):
-    merge_group: _Group | None = None
-    repository: _Repository | None = None
+class _Base(Payload):
+    queue: str | None = at("merge_group.base_ref", default=None)
+    default: str | None = at("repository.default_branch", default=None)
 
 
 def base_branch(env: Mapping[str, str]) -> str | None:
@@ -77,12 +76,10 @@ def base_branch(env: Mapping[str, str]) -> str | None:
     if env.get("GITHUB_BASE_REF"):
         return env["GITHUB_BASE_REF"]
     try:
-        event = event_as(env, _Event)
+        event = event_as(env, _Base)
     except ActionsContextMissing:
         return None
-    if event.merge_group is not None:
-        return event.merge_group.base_ref.removeprefix("refs/heads/")
-    return None if event.repository is None else event.repository.default_branch
+    return event.default if event.queue is None else event.queue.removeprefix("refs/heads/")
 
 
 # What a step says to the runner
@@ -109,6 +106,4 @@ def append(file: Path, text: str) -> None:
         with file.open("a", encoding="utf-8", errors="replace") as opened:
             opened.write(text)
     except OSError as error:
-        raise StoreFailed(
-            "runner-file-not-written", path=str(file), reason=error.strerror or str(error)
-        ) from error
+        raise Disk(file.parent).failed(file, error) from error

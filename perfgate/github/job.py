@@ -14,13 +14,14 @@ import contextlib
 import re
 import secrets
 import shutil
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Final, Literal
+from typing import Final
 
-from perfgate.github.approval import labelled_head
-from perfgate.github.change import Change, compare
+from perfgate.github.approval import labelled
+from perfgate.github.change import compare
 from perfgate.github.context import append, append_summary, base_branch
 from perfgate.model.document import GateDocument
 from perfgate.model.document_text import read_document
@@ -75,10 +76,6 @@ Not a .nsys-rep, which holds the job's environment, not what nsys wrote before i
 
 Say = Callable[[str], None]
 """Takes lines for the job's log."""
-JobOutcome = Literal["open", "shut", "none"]
-"""What came of a gate, as the action's output has it; none where it came to no end: nothing is
-known, so it is no pass."""
-
 KINDS: Final[Mapping[Severity, CommandKind]] = {Severity.INVALID: "error", Severity.WARN: "warning"}
 
 
@@ -97,9 +94,7 @@ class Job:
 
     root: Path
     """The project's."""
-    cwd: Path
     env: Mapping[str, str]
-    python: str
 
     @property
     def kept(self) -> Path:
@@ -194,14 +189,14 @@ def run(job: Job, say: Say) -> int:
     token = secrets.token_hex(16)
     say(f"::stop-commands::{token}")
     try:
-        status = _measured(job, options, base, say)
+        status = _measured(job, options, base)
     finally:
         with holding_signals_back(then_raise=False):
             if ended := end_marked(job.mark):
                 say(said(note("gate-processes-ended", processes=ended)))
             say(f"\n::{token}::")
     with holding_signals_back(then_raise=False):
-        return _concluded(job, status, base, say, captures=given.get("captures") == "true")
+        return _concluded(job, status, say, captures=given.get("captures") == "true")
 
 
 def _empty(job: Job) -> None:
@@ -221,7 +216,7 @@ def _empty(job: Job) -> None:
         ) from error
 
 
-def _measured(job: Job, asked: Sequence[str], base: Base | None, say: Say) -> int:
+def _measured(job: Job, asked: Sequence[str], base: Base | None) -> int:
     """Run pytest to its end, and return its exit status."""
     options = [f"{option}={job.folder / name}" for name, option in WRITTEN.items()]
     if job.env.get("GITHUB_STEP_SUMMARY"):
@@ -230,30 +225,25 @@ def _measured(job: Job, asked: Sequence[str], base: Base | None, say: Say) -> in
         file = job.kept / "base.json"
         file.write_text(base.model_dump_json(), encoding="utf-8")
         options.append(f"--perfgate-base={file}")
-    command = gate_command(job.python, *options, *asked, root=job.root)
+    command = gate_command(sys.executable, *options, *asked, root=job.root)
     try:
-        return run_to_end(command, cwd=job.cwd, env=job.environment)
+        return run_to_end(command, cwd=job.root, env=job.environment)
     except KeyboardInterrupt:
         return INTERRUPTED
-    except OSError as error:
-        reason = error.strerror or str(error)
-        say(said(note("python-not-started", python=job.python, reason=reason)))
-        return EXIT_SHUT
 
 
-def _concluded(job: Job, status: int, base: Base | None, say: Say, *, captures: bool) -> int:
+def _concluded(job: Job, status: int, say: Say, *, captures: bool) -> int:
     """Say and write what came of it, and return the exit status of the step."""
-    outcome: JobOutcome = "none"
+    outcome = "none"  # where a gate came to no end nothing is known, so it is no pass
     try:
         document = read_document((job.folder / JSON).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         nothing = note("gate-without-verdict", Severity.INVALID, status=status)
         say(said(nothing))
-        loosening = None if base is None else base.loosening
-        append_summary(job.env, filled("nothing.md.j2", why=nothing, loosening=loosening))
+        append_summary(job.env, filled("nothing.md.j2", why=nothing))
     else:
         outcome = "open" if document.opens_gate and status == EXIT_OPEN else "shut"
-        for line in gate_annotations(document, prefix=_prefix(job)):
+        for line in gate_annotations(document, prefix=git.prefix(job.root, env=job.env)):
             say(line)
         if document.opens_gate and outcome == "shut":
             say(said(note("open-but-pytest-failed", Severity.INVALID, status=status)))
@@ -268,13 +258,6 @@ def _concluded(job: Job, status: int, base: Base | None, say: Say, *, captures: 
     if status < 0:
         return 128 - status
     return status or (EXIT_OPEN if outcome == "open" else EXIT_SHUT)
-
-
-def _prefix(job: Job) -> PurePath:
-    """Where the project lies in its repository; where that is not known, at its top."""
-    with contextlib.suppress(PerfgateError):
-        return git.prefix(job.root, env=job.env)
-    return PurePath()
 
 
 def _captures(job: Job, document: GateDocument) -> Iterator[str]:
@@ -294,14 +277,14 @@ def _base(job: Job, given: Mapping[str, str]) -> Base | None:
     branch = given.get("baseline-branch") or base_branch(job.env)
     if branch is None:
         return None
-    change = Change(
-        root=job.root,
-        env=job.environment,
+    base = compare(
+        job.root,
+        job.environment,
         branch=branch,
         approved=_is_approved(job),
         folder=job.kept / "worktrees",
     )
-    return Cleaner(job.env).record(compare(change))
+    return Cleaner(job.env).record(base)
 
 
 def _is_approved(job: Job) -> bool:
@@ -310,6 +293,6 @@ def _is_approved(job: Job) -> bool:
     if job.env.get("GITHUB_EVENT_NAME") == "merge_group":
         return True
     with contextlib.suppress(PerfgateError):
-        head = labelled_head(job.env)
-        return head is not None and head == git.resolve(job.root, "HEAD", env=job.env)
+        event = labelled(job.env)
+        return event is not None and event.sha == git.resolve(job.root, "HEAD", env=job.env)
     return False

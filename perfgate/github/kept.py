@@ -3,10 +3,9 @@ first two are data, which is read and never run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path, PurePath
 from typing import Final
 
@@ -15,11 +14,10 @@ from github.Repository import Repository
 from github.WorkflowRun import WorkflowRun
 
 from perfgate.bless import bless as blessing
-from perfgate.github.api import download
-from perfgate.github.approval import APPROVED, GATE, name_of
-from perfgate.github.artifacts import LARGEST, unpacked
+from perfgate.github.approval import APPROVED, GATE, file_of, name_of
+from perfgate.github.artifacts import download, newest_of, unpacked
 from perfgate.model.baseline import Baseline, Blessing, Commit, Result
-from perfgate.model.errors import BlessRefused, GitHubRefused, ResultMissing
+from perfgate.model.errors import BlessRefused, ResultMissing
 from perfgate.model.pyproject import load_settings
 from perfgate.model.settings import Settings
 from perfgate.model.verdict import MetricVerdict
@@ -39,7 +37,6 @@ LONGEST_SUBJECT: Final = 72
 class Checkout:
     """The project as it is in the commit that was measured."""
 
-    root: Path
     settings: Settings
     store: Store
     prefix: PurePath
@@ -48,7 +45,7 @@ class Checkout:
     def path_in_tree(self, baseline: Baseline) -> str:
         """Return where a baseline lies, POSIX and from the top of the repository."""
         place = self.store.baselines.path(baseline.machine.slug, baseline.workload)
-        return (self.prefix / place.relative_to(self.root)).as_posix()
+        return (self.prefix / place.relative_to(self.store.root)).as_posix()
 
 
 def checkout(root: Path, head_sha: str, *, env: Mapping[str, str]) -> Checkout:
@@ -64,7 +61,7 @@ def checkout(root: Path, head_sha: str, *, env: Mapping[str, str]) -> Checkout:
     if commit.sha != head_sha or commit.dirty:
         raise BlessRefused("checkout-elsewhere", commit=commit.sha[:12], expected=head_sha[:12])
     store, prefix = Store(root, settings.baselines), git.prefix(root, env=env)
-    return Checkout(root=root, settings=settings, store=store, prefix=prefix)
+    return Checkout(settings=settings, store=store, prefix=prefix)
 
 
 # The results
@@ -86,10 +83,11 @@ def gate_of(repository: Repository, head_sha: str, *, asked_at: datetime | None)
         BlessRefused: the commit came after the comment.
         ResultMissing: no gate of this commit came to an end.
     """
-    found: list[WorkflowRun] = [*repository.get_workflow(GATE).get_runs(head_sha=head_sha)]
-    with suppress(GitHubRefused):  # no such workflow: whoever may read the one may read the other
-        found += repository.get_workflow(APPROVED).get_runs(head_sha=head_sha)
-    own = [run for run in found if name_of(run.head_repository) == name_of(repository)]
+    own = [
+        run
+        for run in repository.get_workflow_runs(head_sha=head_sha)
+        if file_of(run) in {GATE, APPROVED} and name_of(run.head_repository) == name_of(repository)
+    ]
     own.sort(key=lambda run: (run.created_at, run.id))
     finished = [run for run in own if run.conclusion in FINISHED]
     if not finished:
@@ -109,39 +107,26 @@ def kept_by(run: WorkflowRun, head_sha: str) -> list[list[Result]]:
         ResultUnreadable, ArtifactUnreadable: one cannot be read.
     """
     groups: dict[tuple[str, str], list[Result]] = {}
-    for result in _results(run):
-        commit = result.commit
-        if commit is None or commit.sha != head_sha or commit.dirty:
-            raise BlessRefused(
-                "kept-of-another-commit",
-                workload=result.workload.id,
-                commit="no commit" if commit is None else commit.sha[:12],
-                expected=head_sha[:12],
-            )
-        groups.setdefault((result.machine.slug, result.workload.id), []).append(result)
+    for name, artifact in newest_of(run).items():
+        if not name.startswith(KEPT):
+            continue
+        for path, raw in unpacked(download(artifact), RESULT_FILE, artifact=name).items():
+            result = Store(Path(), ".").results.parse(raw, Path(name, path))
+            commit = result.commit
+            if commit is None or commit.sha != head_sha or commit.dirty:
+                raise BlessRefused(
+                    "kept-of-another-commit",
+                    workload=result.workload.id,
+                    commit="no commit" if commit is None else commit.sha[:12],
+                    expected=head_sha[:12],
+                )
+            groups.setdefault((result.machine.slug, result.workload.id), []).append(result)
     if not groups:
         raise ResultMissing("kept-nothing", commit=head_sha[:12], artifact=KEPT)
     return [
-        sorted(groups[key], key=lambda one: one.measured_at, reverse=True) for key in sorted(groups)
+        sorted(results, key=lambda one: one.measured_at, reverse=True)
+        for _, results in sorted(groups.items())
     ]
-
-
-def _results(run: WorkflowRun) -> Iterator[Result]:
-    listed = (one for one in run.get_artifacts() if one.name.startswith(KEPT) and not one.expired)
-    by_name = {one.name: one for one in sorted(listed, key=lambda one: one.id)}
-    for name, newest in by_name.items():
-        content = download(newest, limit_bytes=LARGEST)
-        for path, raw in unpacked(content, RESULT_FILE, artifact=name).items():
-            yield Store(Path(), ".").results.parse(raw, Path(name, path))
-
-
-def runner_of(run: WorkflowRun) -> str | None:
-    """Return where a run's gates ran; None where GitHub does not say: no reason to refuse."""
-    try:
-        own = {one.runner_name for one in run.jobs() if "self-hosted" in (one.labels or ())}
-    except GitHubRefused:
-        return None
-    return ", ".join(sorted(filter(None, own))[:3]) or None
 
 
 # The commit
@@ -161,15 +146,14 @@ class Planned:
         return blessing.differences(self.old, self.new)
 
 
-def blessed_by(by: str, run: WorkflowRun, reason: str, head_sha: str, at: datetime) -> Blessing:
-    """What a baseline says of where it comes from: who asked, and which run measured it, where."""
+def blessed_by(by: str, run: WorkflowRun, reason: str, head_sha: str) -> Blessing:
+    """What a baseline says of where it comes from: who asked now, and which run measured it."""
     return Blessing(
         by=by,
-        at=at,
+        at=datetime.now(UTC),
         reason=reason,
         commit=Commit(sha=head_sha),
         run_url=run.html_url,
-        runner=runner_of(run),
     )
 
 
@@ -196,11 +180,6 @@ def commit_message(workloads: Sequence[str], blessed: Blessing) -> str:
     own, and where it comes from as trailers."""
     names = {file_name(workload) for workload in workloads}
     subject = f"bless: {names.pop() if len(names) == 1 else f'{len(names)} workloads'}"
-    trailers = {
-        "Perfgate-Run": blessed.run_url,
-        "Perfgate-Runner": blessed.runner,
-        "Blessed-by": blessed.by,
-    }
-    lines = [f"{name}: {value}\n" for name, value in trailers.items() if value]
     reason = " ".join(blessed.reason.split())
-    return f'{subject[:LONGEST_SUBJECT]}\n\n"{reason}"\n\n{"".join(lines)}'
+    trailers = f"Perfgate-Run: {blessed.run_url}\nBlessed-by: {blessed.by}\n"
+    return f'{subject[:LONGEST_SUBJECT]}\n\n"{reason}"\n\n{trailers}'

@@ -5,12 +5,11 @@ Whatever cannot be said to make the gate stricter counts as loosening it.
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from fnmatch import fnmatchcase
+from math import inf
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -24,12 +23,6 @@ from perfgate.words.escape import one_line
 
 LONGEST: Final = 200
 """Characters of a value that are shown."""
-
-
-class Unreadable(str):
-    """Why a part, such as all workloads, is not known."""
-
-    __slots__ = ()
 
 
 _OF_PYTEST_ALONE: Final = (
@@ -55,15 +48,11 @@ State = Mapping[str, Values | str]
 
 def _grows(old: float | None, new: float | None) -> bool:
     """Of these a larger value lets more through, and none most."""
-    return _number(new) > _number(old)
+    return (inf if new is None else new) > (inf if old is None else old)
 
 
 def _shrinks(old: float | None, new: float | None) -> bool:
-    return _number(new) < _number(old)
-
-
-def _number(value: float | None) -> float:
-    return float("inf") if value is None else value
+    return _grows(new, old)
 
 
 def _slower(old: Sequence[float] | None, new: Sequence[float] | None) -> bool:
@@ -91,25 +80,20 @@ others say what it does. What has no rule loosens."""
 
 
 def differences(base: State, head: State) -> tuple[Difference, ...]:
-    """All that differs, what loosens the gate first; of what cannot be read only that."""
-    every = sorted({*base, *head})
-    unread = [
-        one for one in every if Unreadable in {type(base.get(one, "")), type(head.get(one, ""))}
-    ]
+    """All that differs, what loosens the gate first."""
     found = [
         difference
-        for what in unread or every
+        for what in sorted({*base, *head})
         for difference in _compared(what, base.get(what), head.get(what))
     ]
-    order = list(Direction)
-    return tuple(sorted(found, key=lambda one: order.index(one.direction)))
+    return tuple(sorted(found, key=lambda one: one.direction is not Direction.LOOSENS))
 
 
 def _compared(
     what: str, old: Values | str | None, new: Values | str | None
 ) -> Iterator[Difference]:
     if not (isinstance(old, Mapping) and isinstance(new, Mapping)):
-        if old != new or isinstance(new, Unreadable):
+        if old != new:
             # A workload or a baseline more is one more that must pass; of new code nobody knows.
             is_one_more = old is None and isinstance(new, Mapping)
             shown = ("there" if isinstance(one, Mapping) else one for one in (old, new))
@@ -127,9 +111,11 @@ def _compared(
 
 
 def _difference(what: str, old: object, new: object, *, loosens: bool) -> Difference:
-    direction = Direction.LOOSENS if loosens else Direction.TIGHTENS
     return Difference(
-        what=one_line(what, longest=LONGEST), old=_text(old), new=_text(new), direction=direction
+        what=one_line(what, longest=LONGEST),
+        old=_text(old),
+        new=_text(new),
+        direction=Direction.LOOSENS if loosens else Direction.TIGHTENS,
     )
 
 
@@ -139,13 +125,11 @@ def _text(value: Any) -> str | None:  # noqa: ANN401 - JSON
             return None
         case str():
             text = value
-        case float():
-            text = f"{value:.6g}"
         case [float(), *_]:
             text = f"{median(value):.5g}, at most {max(value):.5g}"
         case _:
             text = json.dumps(value, default=str, ensure_ascii=False)
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+    return one_line(text, longest=LONGEST)
 
 
 # What is known of each thing
@@ -174,13 +158,9 @@ def pytest_values(options: Mapping[str, object]) -> Values:
 
 
 def code_of(file: Path) -> str:
-    """A conftest or a workflow; of Python comments and form decide nothing."""
-    text = file.read_text("utf-8", errors="replace")
-    if file.suffix == ".py":
-        with suppress(SyntaxError, ValueError, RecursionError):
-            text = ast.unparse(ast.parse(text))
-    digest = hashlib.sha256(text.encode(errors="replace")).hexdigest()
-    return f"{len(text.splitlines())} lines ({digest[:12]})"
+    """A conftest or a workflow."""
+    content = file.read_bytes()
+    return f"{len(content.splitlines())} lines ({hashlib.sha256(content).hexdigest()[:12]})"
 
 
 def workload_values(declared: Declared) -> Values:

@@ -11,12 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
-from typing import Final
-
-from github.PullRequest import PullRequest
-from github.Repository import Repository
+from typing import TYPE_CHECKING, Final
 
 from perfgate.bless import bless as blessing
 from perfgate.github import api
@@ -35,6 +31,10 @@ from perfgate.model.note import Note, note
 from perfgate.render.markdown import filled
 from perfgate.store import Store
 from perfgate.words.numbers import plural
+
+if TYPE_CHECKING:
+    from github.PullRequest import PullRequest
+    from github.Repository import Repository
 
 EVENTS: Final = ("schedule", "workflow_dispatch")
 """By which a gate of the base branch is started."""
@@ -73,10 +73,12 @@ def propose(root: Path, env: Mapping[str, str], say: Callable[[Note], None]) -> 
     repository = api.connect(env)
     here = checkout(root, sha, env=env)
     run = repository.get_workflow_run(int(variable(env, "GITHUB_RUN_ID")))
-    kept, now = kept_by(run, sha), datetime.now(UTC)
-    pull = _pull_request(repository)
-    blessed = blessed_by(BY, run, f"the scheduled gate of {now:%Y-%m-%d}", sha, now)
-    found = find(kept, here, partial(_waiting, repository, pull), blessed)
+    kept, pull = kept_by(run, sha), _pull_request(repository)
+    blessed = blessed_by(BY, run, f"the scheduled gate of {datetime.now(UTC):%Y-%m-%d}", sha)
+    listed = (one.found for one in here.store.baselines.listed())
+    old = {here.path_in_tree(one): one for one in listed if isinstance(one, Baseline)}
+    new = old if pull is None else {path: _waiting(repository, path, old[path]) for path in old}
+    found = find(kept, here, old, new, blessed)
     if found.added:
         made = commit(repository, found.planned, onto=sha, blessed=blessed)
         _set_branch(repository, made)
@@ -115,15 +117,13 @@ def _set_branch(repository: Repository, made: str) -> None:
         ref.edit(made, force=True)
 
 
-def _waiting(
-    repository: Repository, pull: PullRequest | None, path: str, base: Baseline
-) -> Baseline:
-    """A baseline with the occasions that an open pull request adds to it; what else its branch
+def _waiting(repository: Repository, path: str, base: Baseline) -> Baseline:
+    """A baseline with the occasions that the open pull request adds to it; what else its branch
     holds is not looked at."""
     # None of this file, or none that can be read.
     with suppress(GitHubRefused, BaselineUnreadable):
-        file = None if pull is None else repository.get_contents(path, ref=BRANCH)
-        if file is not None and not isinstance(file, list):
+        file = repository.get_contents(path, ref=BRANCH)
+        if not isinstance(file, list):
             store = Store(Path(), ".")
             return with_occasions(base, store.baselines.parse(file.decoded_content, Path(path)))
     return base
@@ -144,7 +144,8 @@ def with_occasions(base: Baseline, proposed: Baseline) -> Baseline:
 def find(
     kept: Iterable[Sequence[Result]],
     here: Checkout,
-    waiting: Callable[[str, Baseline], Baseline],
+    old: Mapping[str, Baseline],
+    waiting: Mapping[str, Baseline],
     blessed: Blessing,
 ) -> Additions:
     """Return what each result comes to: an occasion of its baseline, or why it is none.
@@ -152,15 +153,12 @@ def find(
     Args:
         kept: what the gate has kept, by workload and machine.
         here: the base branch, as it was measured.
-        waiting: gives a baseline, at its path, the occasions that were not merged yet.
+        old: its baselines, by path.
+        waiting: the same with the occasions that were not merged yet.
         blessed: who adds them.
     """
-    listed = (one.found for one in here.store.baselines.listed())
-    old = {here.path_in_tree(one): one for one in listed if isinstance(one, Baseline)}
-    new = {path: waiting(path, one) for path, one in old.items()}
-    added, left = 0, []
-    for results in kept:
-        newest = results[0]
+    new, added, left = dict(waiting), 0, []
+    for newest, *_ in kept:
         try:
             base = here.store.baselines.load(newest.machine.slug, newest.workload.id)
             path = "" if base is None else here.path_in_tree(base)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
+import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -24,6 +24,8 @@ WRITTEN_TO: Final = Path(".github/workflows/perfgate-comment.yml")
 _NAMED: Final = re.compile(r"perfgate @ ([^\s']+)")
 
 EXAMPLE: Final = "git+https://HOST/OWNER/perfgate.git@COMMIT"
+COMMAND: Final = f"perfgate init --force --install-from {EXAMPLE}"
+"""Names the address where a runner gets perfgate from."""
 
 _HOST: Final = r"(?!localhost\b|127\.|0\.0\.0\.0)[\w.-]+(?::\d+)?"
 _FOLDER: Final = r"subdirectory=[\w./-]+"
@@ -51,7 +53,9 @@ class InstalledTool:
 class ProjectFacts:
     """A project, its repository, and how both are installed on a runner."""
 
+    tool: InstalledTool
     root: Path
+    is_repository: bool
     top: Path | None
     """The repository's top; None where there is no repository, or where GitHub is left out."""
     folder: PurePosixPath
@@ -108,11 +112,13 @@ def find_project(
     if top is not None and branch is None:
         notes.append(note("branch-not-known", branch=LAST_RESORT))
     if top is not None and origin is None:
-        notes.append(origin_unknown())
+        notes.append(note("origin-unknown", Severity.WARN, command=COMMAND))
     if not tool.has_torch:
         notes.append(note("torch-not-here"))
     return ProjectFacts(
+        tool=tool,
         root=root,
+        is_repository=is_repository,
         top=top,
         folder=folder,
         settings=settings,
@@ -121,11 +127,6 @@ def find_project(
         origin=origin,
         notes=tuple(notes),
     )
-
-
-def origin_unknown() -> Note:
-    """What to do where nobody knows where a runner gets perfgate from."""
-    return note("origin-unknown", Severity.WARN, command=command())
 
 
 def _named_before(top: Path) -> str | None:
@@ -140,9 +141,8 @@ def _requirements(root: Path) -> Iterator[str]:
     if (root / "requirements.txt").is_file():
         yield from ("-r", "requirements.txt")
     pyproject = root / "pyproject.toml"
-    text = pyproject.read_text("utf-8") if pyproject.is_file() else ""
-    is_package = re.search(r"^\[(project|build-system)\]", text, re.MULTILINE)
-    if is_package or (root / "setup.py").is_file():
+    tables = tomllib.loads(pyproject.read_text("utf-8")) if pyproject.is_file() else {}
+    if tables.keys() & {"project", "build-system"} or (root / "setup.py").is_file():
         yield from ("-e", ".")
 
 
@@ -165,18 +165,11 @@ def installed_from(direct_url: str | None) -> str | None:
         held = json.loads(direct_url or "")
         if "vcs_info" in held:
             vcs = held["vcs_info"]
-            address, mark = f"{vcs['vcs']}+{held['url']}@{vcs['commit_id']}", "#"
+            address = f"{vcs['vcs']}+{held['url']}@{vcs['commit_id']}"
         else:
             archive = held["archive_info"]
             hashes = archive.get("hashes") or dict([archive["hash"].split("=")])
-            address, mark = f"{held['url']}#sha256={hashes['sha256']}", "&"
-        if "subdirectory" in held:
-            address += f"{mark}subdirectory={held['subdirectory']}"
-    except (ValueError, KeyError, TypeError, AttributeError):
+            address = f"{held['url']}#sha256={hashes['sha256']}"
+    except (ValueError, KeyError, TypeError):
         return None
-    return address_of(address)
-
-
-def command(address: str = EXAMPLE) -> str:
-    """Return the command that names an address."""
-    return f"perfgate init --force --install-from {shlex.quote(address)}"
+    return None if "subdirectory" in held else address_of(address)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shlex
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from perfgate.init.project import InstalledTool, ProjectFacts, command
+from perfgate.init.project import COMMAND, ProjectFacts
 from perfgate.model.errors import ConfigInvalid, ScaffoldRefused
 from perfgate.store.disk import Disk
 from perfgate.workload import workload_files
@@ -40,9 +39,8 @@ workloads = "workloads"  # what is measured: functions marked @workload, scripts
 baselines = "baselines"  # what it is compared with, written by perfgate bless; committed
 """
 
-_VERSION: Final = re.compile(r"# perfgate init ([^\s:]+):")
-_VENV: Final = 'python -m venv "$RUNNER_TEMP/venv"'
-_PIP: Final = '"$RUNNER_TEMP/venv/bin/pip" install -q'
+WRITTEN: Final = "# perfgate init "
+"""How the first line of a file begins that perfgate init wrote; its version follows."""
 
 
 class FileState(StrEnum):
@@ -68,15 +66,14 @@ class File:
     there: str = ""
     """As it is."""
     state: FileState
-    is_github: bool = False
 
     @property
     def differs(self) -> bool:
-        """Whether it is GitHub's, and another than perfgate init means."""
-        return self.is_github and self.state in {FileState.OLDER, FileState.DIFFERS}
+        """Whether another one is there than perfgate init means; only of GitHub's files."""
+        return self.state in {FileState.OLDER, FileState.DIFFERS}
 
 
-def planned(project: ProjectFacts, tool: InstalledTool) -> tuple[File, ...]:
+def planned(project: ProjectFacts) -> tuple[File, ...]:
     """Compare the scaffold with the project, in the order in which it is shown.
 
     Raises:
@@ -84,20 +81,26 @@ def planned(project: ProjectFacts, tool: InstalledTool) -> tuple[File, ...]:
         ConfigInvalid: pyproject.toml takes no table.
     """
     settings = project.root / "pyproject.toml"
-    text = with_table(_read(project, settings) or "")
     workloads = project.root / project.settings.workloads
     held = next(workload_files(workloads), None)
-    example = _first_line(tool) + _template("example.py")
+    first_line = (
+        f"{WRITTEN}{project.tool.version}: what a newer one would change: perfgate init --check\n"
+    )
+    example = first_line + (FOLDER / "example.py").read_text("utf-8")
     files = [
-        _file(project, settings, text),
+        _file(project, settings, with_table(_read(project, settings) or "")),
         File(place=held, path=_shown(project, held), text="", state=FileState.SAME)
         if held is not None
         else _file(project, workloads / "example.py", example),
     ]
     if project.top is not None:
+        values = _values(project)
         for name in GITHUB:
-            text = _first_line(tool) + _filled(_template(f"files/{Path(name).name}"), project, tool)
-            files.append(_file(project, project.top / ".github" / name, text, is_github=True))
+            text = (FOLDER / "files" / Path(name).name).read_text("utf-8")
+            for value, filled in values.items():
+                text = text.replace(f"__{value}__", filled)
+            place = project.top / ".github" / name
+            files.append(_file(project, place, first_line + text, is_github=True))
     return tuple(files)
 
 
@@ -142,24 +145,17 @@ def with_table(text: str) -> str:
 def _file(project: ProjectFacts, place: Path, text: str, *, is_github: bool = False) -> File:
     """Compare one place with what is meant for it; only what is GitHub's is ever replaced."""
     there = _read(project, place)
-    version = _VERSION.match(there or "")
-    meant = _VERSION.match(text)
+    began = (there or "").partition("\n")[0].rstrip()
     if there is None or (place.name == "pyproject.toml" and there != text):
         state = FileState.MISSING
     elif not is_github or there.replace("\r\n", "\n") == text:
         state = FileState.SAME
-    elif version is not None and meant is not None and version[1] != meant[1]:
+    elif began.startswith(WRITTEN) and not text.startswith(began):
         state = FileState.OLDER
     else:
         state = FileState.DIFFERS
-    return File(
-        place=place,
-        path=_shown(project, place),
-        text=text,
-        there=there or "",
-        state=state,
-        is_github=is_github,
-    )
+    path = _shown(project, place)
+    return File(place=place, path=path, text=text, there=there or "", state=state)
 
 
 def _shown(project: ProjectFacts, place: Path) -> PurePosixPath:
@@ -184,59 +180,30 @@ def _read(project: ProjectFacts, place: Path) -> str | None:
     raise ScaffoldRefused("place-not-written-to", path=str(there), top=str(top))
 
 
-def _template(name: str) -> str:
-    return (FOLDER / name).read_text("utf-8")
-
-
-def _first_line(tool: InstalledTool) -> str:
-    return f"# perfgate init {tool.version}: what a newer one would change: perfgate init --check\n"
-
-
-def _filled(text: str, project: ProjectFacts, tool: InstalledTool) -> str:
-    """Put values into the places of a workflow, as YAML."""
-    folder = project.folder.as_posix()
-    values = {
+def _values(project: ProjectFacts) -> Mapping[str, str]:
+    """What stands in the places of a workflow, as YAML."""
+    folder, origin = project.folder, project.origin
+    lock = ("--require-hashes", "-r", ".github/perfgate-lock.txt")
+    alone = ("--no-deps", "--no-build-isolation", f"perfgate @ {origin}")
+    return {
         "branches": json.dumps([project.branch]),
         "gpus": json.dumps([GPU]),
-        "python": json.dumps(tool.python),
-        "folder": json.dumps(folder),
-        "branch_folder": json.dumps((PurePosixPath("branch") / folder).as_posix()),
-        "trusted_folder": json.dumps((PurePosixPath("trusted") / folder).as_posix()),
-        "install": _block(_install_project(project)),
-        "install_perfgate": _block(_install_perfgate(project)),
+        "python": json.dumps(project.tool.python),
+        "folder": json.dumps(folder.as_posix()),
+        "branch_folder": json.dumps(("branch" / folder).as_posix()),
+        "trusted_folder": json.dumps(("trusted" / folder).as_posix()),
+        "install": _install(origin, (*project.requirements, f"perfgate[github] @ {origin}")),
+        # perfgate alone: what it needs by the lock file, itself by its address
+        "install_perfgate": _install(origin, lock, alone),
     }
-    for name, value in values.items():
-        text = text.replace(f"__{name}__", value)
-    return text
 
 
-def _block(lines: Iterator[str]) -> str:
-    """The lines of a step's script as YAML."""
+def _install(origin: str | None, *each: Sequence[str]) -> str:
+    """The script that makes an environment and has pip install into it; one that fails and says
+    what to do where nobody knows where a runner gets perfgate from."""
+    pip = '"$RUNNER_TEMP/venv/bin/pip" install -q'
+    lines = ['python -m venv "$RUNNER_TEMP/venv"', *(f"{pip} {shlex.join(one)}" for one in each)]
+    if origin is None:
+        why = f"::error::perfgate: name where it comes from: {COMMAND}"
+        lines = [NO_ORIGIN, f"echo {shlex.quote(why)}", "exit 1"]
     return "\n".join(("|", *(f"          {line}" for line in lines)))
-
-
-def _install_project(project: ProjectFacts) -> Iterator[str]:
-    """Install a project and perfgate into an environment of their own."""
-    if project.origin is None:
-        yield from _fail()
-        return
-    words = (*project.requirements, f"perfgate[github] @ {project.origin}")
-    yield _VENV
-    yield f"{_PIP} {shlex.join(words)}"
-
-
-def _install_perfgate(project: ProjectFacts) -> Iterator[str]:
-    """Install perfgate alone: what it needs by the lock file, itself by its address."""
-    if project.origin is None:
-        yield from _fail()
-        return
-    yield _VENV
-    yield f"{_PIP} --require-hashes -r .github/perfgate-lock.txt"
-    yield f"{_PIP} --no-deps --no-build-isolation {shlex.quote(f'perfgate @ {project.origin}')}"
-
-
-def _fail() -> Iterator[str]:
-    """Fail, and say what to do, where nobody knows where a runner gets perfgate from."""
-    yield NO_ORIGIN
-    yield f"echo {shlex.quote(f'::error::perfgate: name where it comes from: {command()}')}"
-    yield "exit 1"

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
-from perfgate.judge.compare import Comparison, SideSums, middle, variance_of
+from perfgate.judge.compare import SideSums, middle, of_occasions, variance_of, with_known
 from perfgate.judge.times import columns, is_usable, rule_of
 from perfgate.model.baseline import Anchor, Baseline, BlessedRun, Milestone
 from perfgate.model.metric import Metric
@@ -54,14 +53,14 @@ def drift(
     rule = rule_of(Metric.STEP_MS, there, budgets, baseline=baseline)
     kept = rule.keep(*sides).flags
     own, runs = (SideSums.of(x, flags) for x, flags in zip(sides, kept, strict=True))
-    between = rule.occasions(sides[0], kept[0])
+    tau, _ = rule.tau(sides[0], kept[0])
     variance, own_df = variance_of(own, runs, prior_sd=rule.spec.prior_sd)
     worth = 1 / (1 / runs.runs + _MEDIAN_VARIANCE * sum(1 / number for number in medians))
     # The anchor's runs are not at hand: what they differ by is known from the baseline's.
     of_runs = variance * (1 / anchor.runs + 1 / worth)
-    tau = np.maximum(between.sd, rule.spec.occasion_sd)
-    total = of_runs + replace(between, sd=tau, number=anchor.occasions).between
-    found = Comparison(runs.mean, np.sqrt(total), own_df * np.square(total / of_runs))
+    tau = np.maximum(tau, rule.spec.occasion_sd)
+    between = of_occasions(tau, anchor.occasions)
+    found = with_known(runs.mean, of_runs, own_df, between=between)
     low = found.lower(_CONFIDENCE)
     return Drift(
         change=rule.as_fraction(found.estimate),

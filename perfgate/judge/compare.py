@@ -51,36 +51,17 @@ class Comparison:
 
     def upper(self, confidence: float) -> Floats:
         """One-sided upper bound."""
-        return np.asarray(self.estimate + self.margin(confidence))
+        return self.estimate + self.margin(confidence)
 
     def lower(self, confidence: float) -> Floats:
         """One-sided lower bound."""
-        return np.asarray(self.estimate - self.margin(confidence))
+        return self.estimate - self.margin(confidence)
 
     def p_value(self, *, slower: bool) -> Floats:
         """One-sided p-value of the change being above zero, or below it."""
         towards = -self.estimate if slower else self.estimate
         df = np.clip(self.df, _LEAST_DF, _MOST_DF)
         return np.asarray(special().stdtr(df, towards / self.standard_error))
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Occasions:
-    """What occasions differ by, next to the runs of one: an SD for each gate, and how well
-    known.
-    """
-
-    sd: Floats
-    """tau."""
-    df: float
-    """Its degrees of freedom, 2 for the prior."""
-    number: int
-    """S, occasions that the baseline spans."""
-
-    @property
-    def between(self) -> Floats:
-        """What they add to SE^2: tau^2 (1 + 1/S)."""
-        return np.asarray(np.square(self.sd) * (1 + 1 / self.number))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -120,7 +101,7 @@ class SideSums:
     @property
     def variance(self) -> Floats:
         """Of its runs, without a floor; 0 of a single one."""
-        return np.asarray(self.squares / np.maximum(self.runs - 1, 1))
+        return self.squares / np.maximum(self.runs - 1, 1)
 
 
 def variance_of(*sides: SideSums, prior_sd: float | None = None) -> tuple[Floats, Floats]:
@@ -130,15 +111,24 @@ def variance_of(*sides: SideSums, prior_sd: float | None = None) -> tuple[Floats
     """
     weight = 0.0 if prior_sd is None else PRIOR_DF
     df = weight + np.asarray(sum(side.runs - 1 for side in sides))
-    squares = weight * (prior_sd or 0.0) ** 2 + np.asarray(sum(side.squares for side in sides))
+    squares = weight * (prior_sd or 0.0) ** 2 + sum(side.squares for side in sides)
     return np.maximum(squares / np.maximum(df, 1), _FLOOR), df
 
 
-def in_ab_run(before: SideSums, after: SideSums) -> Comparison:
-    """Compare both sides of an A/B run: SE^2 = v (1/nb + 1/nc), no prior."""
-    variance, df = variance_of(before, after)
-    squared = variance * (1 / before.runs + 1 / after.runs)
-    return Comparison(after.mean - before.mean, np.sqrt(squared), df)
+def compared(
+    before: SideSums,
+    after: SideSums,
+    *,
+    prior_sd: float | None = None,
+    between: Floats | float = 0.0,
+) -> Comparison:
+    """Compare two sides by a pooled v: SE^2 = v (1/nb + 1/nc), and what lies `between` occasions.
+
+    An A/B run takes neither a prior nor occasions; stored runs, to pass, take both.
+    """
+    variance, df = variance_of(before, after, prior_sd=prior_sd)
+    of_runs = variance * (1 / before.runs + 1 / after.runs)
+    return with_known(after.mean - before.mean, of_runs, df, between=between)
 
 
 def in_blocks(differences: Floats, *, prior_sd: float) -> Comparison:
@@ -148,60 +138,42 @@ def in_blocks(differences: Floats, *, prior_sd: float) -> Comparison:
     """
     pairs = SideSums.of(differences, np.ones_like(differences, dtype=np.bool_))
     variance, df = variance_of(pairs, prior_sd=prior_sd)
-    return Comparison(pairs.mean, np.sqrt(variance / pairs.runs), df)
+    return with_known(pairs.mean, variance / pairs.runs, df)
 
 
-def with_stored(
-    before: SideSums, after: SideSums, *, prior_sd: float, occasions: Occasions
+def with_known(
+    estimate: Floats, of_runs: Floats, df: Floats, *, between: Floats | float = 0.0
 ) -> Comparison:
-    """Compare with stored runs, to pass: SE^2 = v (1/nb + 1/nc) + tau^2 (1 + 1/S), tau taken as
-    known.
+    """Add to SE^2 `of_runs`, of `df` degrees of freedom, what is taken as known.
 
-    Degrees of freedom by Satterthwaite (1946), infinite for tau.
+    Degrees of freedom by Satterthwaite (1946), infinite for what is known.
     """
-    variance, df = variance_of(before, after, prior_sd=prior_sd)
-    of_runs = variance * (1 / before.runs + 1 / after.runs)
-    total = of_runs + occasions.between
-    return Comparison(after.mean - before.mean, np.sqrt(total), df * np.square(total / of_runs))
+    total = of_runs + between
+    return Comparison(estimate, np.sqrt(total), df * np.square(total / of_runs))
 
 
-def beyond_stored(before: SideSums, after: SideSums, *, occasions: Occasions) -> Comparison:
-    """Compare with stored runs, to fail: each side's own v without a prior (Welch 1947).
+def beyond_stored(
+    before: SideSums, after: SideSums, *, between: Floats, between_df: float
+) -> Comparison:
+    """Compare with stored runs, to fail: each side's own v without a prior (Welch 1947), and tau as
+    well as it is known.
 
-    tau as well as it is known. Degrees of freedom by Satterthwaite (1946), of tau those of
-    `Occasions`; no more than the candidate's own runs have, since few runs that happen to lie close
-    would else be taken at their word.
+    Degrees of freedom by Satterthwaite (1946); no more than the candidate's own runs have, since
+    few runs that happen to lie close would else be taken at their word.
     """
     own, others = (np.maximum(side.variance, _FLOOR) / side.runs for side in (before, after))
-    most = np.maximum(after.runs - 1, _LEAST_DF)
-    parts = (
-        (own, np.maximum(before.runs - 1, _LEAST_DF)),
-        (others, most),
-        (occasions.between, occasions.df),
+    least, most = (np.maximum(side.runs - 1, _LEAST_DF) for side in (before, after))
+    total = own + others + between
+    inverse = sum(
+        np.square(part / total) / df
+        for part, df in ((own, least), (others, most), (between, between_df))
     )
-    total = own + others + occasions.between
-    inverse = np.asarray(sum(np.square(part / total) / df for part, df in parts))
     return Comparison(after.mean - before.mean, np.sqrt(total), np.minimum(1 / inverse, most))
 
 
-def occasions_of(
-    values: Floats,
-    kept: Flags,
-    runs: Sequence[int],
-    *,
-    default_sd: float,
-    learnt: Learnt,
-) -> Occasions:
-    """Return what occasions differ by, over this baseline and what was `learnt` from others.
-
-    tau^2 = (2 max(tau0, run SD)^2 + sum (S - 1) tau_hat^2)/(2 + sum (S - 1)).
-    """
-    shown, within = between_occasions(values, kept, runs)
-    believed = np.square(np.maximum(default_sd, np.sqrt(within)))
-    free = len(runs) - 1
-    df = PRIOR_DF + free + learnt.df
-    variance = (PRIOR_DF * believed + free * shown + learnt.squares) / df
-    return Occasions(sd=np.sqrt(variance), df=df, number=len(runs))
+def of_occasions(tau: Floats | float, occasions: int) -> Floats:
+    """What the occasions of a baseline, and today's, add to SE^2: tau^2 (1 + 1/S)."""
+    return np.square(tau) * (1 + 1 / occasions)
 
 
 def between_occasions(values: Floats, kept: Flags, runs: Sequence[int]) -> tuple[Floats, Floats]:
@@ -222,7 +194,7 @@ def between_occasions(values: Floats, kept: Flags, runs: Sequence[int]) -> tuple
     sizes = np.stack([group.runs for group in groups], axis=-1)
     means = np.stack([group.mean for group in groups], axis=-1)
     total = sizes.sum(axis=-1)
-    within = np.asarray(sum(group.squares for group in groups)) / np.maximum(total - len(runs), 1)
+    within = sum(group.squares for group in groups) / np.maximum(total - len(runs), 1)
     if free == 0:
         return np.zeros_like(within), within
     middle_of_all = (sizes * means).sum(axis=-1) / total

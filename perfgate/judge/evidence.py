@@ -1,16 +1,20 @@
-"""What a verdict rests on: the runs of both sides, and what is known of the machine."""
+"""What a verdict rests on: the runs of both sides, what is known of the machine, and what of that
+one stage compares."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from perfgate.judge.compare import Learnt
-from perfgate.judge.looks import Plan
-from perfgate.judge.times import Columns
-from perfgate.model.baseline import Baseline, BlessedRun
+import numpy as np
+
+from perfgate.judge.compare import Floats, Learnt
+from perfgate.judge.looks import Plan, looks_of
+from perfgate.judge.outliers import Sides
+from perfgate.judge.times import SPECS, as_x, columns
+from perfgate.model.baseline import Baseline, BlessedRun, with_held
 from perfgate.model.metric import Metric
-from perfgate.model.sample import Run
+from perfgate.model.sample import NO_NCCL, Run, why_absent
 from perfgate.model.settings import Policy
 
 
@@ -33,28 +37,60 @@ class Evidence:
     """Runs of both sides that were made before the pairs."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Case:
     """One stage of a gate: what is compared, and by what terms."""
 
-    evidence: Evidence
-    policy: Policy
-    plan: Plan
-    other: Sequence[BlessedRun]
-    """The blessed runs, or the other commit's of today."""
-    runs: Sequence[Run]
-    """The candidate's; of an A/B run those of pairs."""
-    there: Columns
-    """What all runs of the other side have."""
-    times: int
-    """How many time metrics share alpha."""
-    budgets: Mapping[Metric, float]
-    """Fractions, over the defaults."""
-    most: int
-    """Runs that may be made; of one side, or pairs."""
-    is_look: bool
-    """Whether times are judged at so many runs."""
-    is_last: bool
-    """Whether it is the plan's last look; of fewer runs chance could excuse any."""
-    wanted: int
-    """How many further runs, or pairs, the next look takes; 0 where there is none."""
+    def __init__(self, evidence: Evidence, policy: Policy, plan: Plan) -> None:
+        """Take what of the evidence a stage compares.
+
+        Raises:
+            ValueError: there is no baseline to compare with.
+        """
+        self.evidence, self.policy, self.plan = evidence, policy, plan
+        self.stored = () if evidence.blessed is None else evidence.blessed.runs
+        """The blessed runs."""
+        self.other: Sequence[BlessedRun] = self.stored
+        """The blessed runs, or the other commit's of today."""
+        self.runs = evidence.alone
+        """The candidate's; of an A/B run those of pairs."""
+        if plan.is_ab_run:
+            self.other = [BlessedRun.of(there) for there, _ in evidence.pairs]
+            self.runs = [here for _, here in evidence.pairs]
+        elif not self.stored:
+            raise ValueError("there is no baseline to compare with")
+        self.there = columns(self.other)
+        """What all runs of the other side have."""
+        self.here = {metric: x for metric in self.there if (x := _column(self.runs, metric)).size}
+        """What of that all of the candidate's have."""
+        self.times = sum(metric in self.there for metric in SPECS)
+        """How many time metrics share alpha."""
+        self.budgets = with_held(policy.budgets, evidence.blessed)
+        """Fractions, over the defaults."""
+        number = len(self.runs)
+        first, self.most = looks_of(plan, policy, alone=len(evidence.alone), spent=evidence.spent)
+        """Runs that may be made; of one side, or pairs."""
+        following = plan.next_look(number, max_runs=self.most)
+        is_later = number > first and (number in plan.looks or number >= self.most)
+        self.is_look = number == first or is_later
+        """Whether times are judged at so many runs."""
+        self.is_last = number > plan.looks[-2] and following == number
+        """Whether it is the plan's last look; of fewer runs chance could excuse any."""
+        self.wanted = (first if number < first else following) - number
+        """How many further runs, or pairs, the next look takes; 0 where there is none."""
+
+    def sides(self, metric: Metric) -> Sides:
+        """A time metric that both sides have, as x."""
+        return as_x(metric, self.there[metric], self.there), as_x(
+            metric, self.here[metric], self.there
+        )
+
+
+def _column(runs: Sequence[Run], metric: Metric) -> Floats:
+    """A metric of the candidate's runs, of NCCL's times 0 where no NCCL kernel ran; empty where a
+    run lacks it."""
+    values = [
+        0.0 if value is None and why_absent([run], metric) == NO_NCCL else value
+        for run in runs
+        for value in (run.value(metric),)
+    ]
+    return np.array([] if None in values else values, dtype=np.float64)

@@ -34,14 +34,12 @@ from perfgate.judge.times import (
     rule_of,
 )
 from perfgate.model.baseline import Baseline
-from perfgate.model.metric import GATED_TIMES, Metric, budget_of
+from perfgate.model.metric import GATED_TIMES, Metric
 from perfgate.model.outcome import PASSING
 from perfgate.model.sample import ProcessSample, Run
 from perfgate.model.settings import Policy
 from perfgate.model.verdict import Stage
 
-COARSEST: Final = 0.25
-"""A slowdown of step_ms below which a gate that can show none is no gate."""
 _FARTHEST: Final = 10.0
 """A loss of more than this, as x, is as good as none that can be held."""
 _IDLE: Final = 0.05
@@ -86,11 +84,11 @@ def holds(
         squared, df = within * 2 / runs, 2.0 * runs - 2
     else:
         blessed, occasions = fuller or (len(x), len(baseline.occasions))
-        between = rule.occasions(x, kept)
-        tau = max(float(between.sd), rule.spec.occasion_sd) ** 2 * (1 + 1 / occasions)
+        sd, sd_df = rule.tau(x, kept)
+        tau = max(float(sd), rule.spec.occasion_sd) ** 2 * (1 + 1 / occasions)
         of_runs = within * (1 / blessed + 1 / runs)
         squared = of_runs + tau
-        tau_df = between.df + occasions - between.number
+        tau_df = sd_df + occasions - len(baseline.occasions)
         df = 1 / ((of_runs / squared) ** 2 / max(own_df, PRIOR_DF) + (tau / squared) ** 2 / tau_df)
     noncentral = float(special().stdtrit(df, plan.pass_confidence(runs)))
     quantile = float(special().nctdtrit(max(own_df, PRIOR_DF), noncentral, PASS_CONFIDENCE))
@@ -151,16 +149,6 @@ def may_screen(
     evidence = Evidence(workload=baseline.workload, blessed=baseline, alone=again, spread=spread)
     policy = Policy(runs=len(again), budgets=budgets)
     return judge(evidence, policy, Stage.SCREEN).outcome in PASSING
-
-
-def too_coarse(baseline: Baseline, budgets: Mapping[Metric, float]) -> float | None:
-    """Return what stored runs can hold of step_ms; None where that will do.
-
-    It will do up to `COARSEST`, or the budget of step_ms where that is wider.
-    """
-    held = holds(baseline, Metric.STEP_MS, budgets)
-    enough = max(COARSEST, budget_of(Metric.STEP_MS, budgets) or 0.0)
-    return held if held is not None and held > enough else None
 
 
 def learn(baselines: Iterable[Baseline], *, of: Baseline) -> dict[Metric, Learnt]:

@@ -4,19 +4,16 @@ wants."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from perfgate.judge.evidence import Case, Evidence
-from perfgate.judge.looks import NOISY, PLANS, Plan, looks_of
+from perfgate.judge.looks import NOISY, PLANS, Plan
 from perfgate.judge.rows import JudgedRow, judge_rows
-from perfgate.judge.times import SPECS, Look, columns
-from perfgate.model.baseline import BlessedRun, with_held
-from perfgate.model.metric import METRICS, Kind, Metric
+from perfgate.model.metric import Metric
 from perfgate.model.note import Note, note
 from perfgate.model.outcome import PASSING, Outcome
-from perfgate.model.sample import Run
 from perfgate.model.settings import Policy
 from perfgate.model.verdict import MetricVerdict, Stage, Verdict
 
@@ -30,20 +27,21 @@ def judge(evidence: Evidence, policy: Policy, stage: Stage) -> Verdict:
     Raises:
         ValueError: there is no baseline to compare with.
     """
-    case = _case_of(evidence, policy, PLANS[stage])
+    case = Case(evidence, policy, PLANS[stage])
     judged = judge_rows(case)
     rows, runs = [one.row for one in judged], len(case.runs)
     outcome, more = _outcome(rows, case)
-    if not case.is_look:
-        rose = any(row.exact and row.outcome is Outcome.REGRESSED for row in rows)
-        is_over = policy.stops_early and rose
-        outcome, more = (Outcome.REGRESSED, 0) if is_over else (Outcome.INCONCLUSIVE, case.wanted)
     reason, next_step = _why(case, judged, outcome, more=more)
     by_count = outcome is Outcome.REGRESSED and not (case.is_look and case.plan.fails)
     if stage is Stage.COUNTS or by_count:
         rows = [_estimate(row, runs) for row in rows]
     looks = {one.row.metric: one.look for one in judged if one.look is not None}
-    level, lost = _clearest_loss(looks, case)
+    losses = {
+        metric: float(look.level) * case.times
+        for metric, look in looks.items()
+        if case.is_look and np.isfinite(look.level)
+    }
+    lost = min(losses, key=lambda one: (losses[one], one), default=None)
     step = looks.get(Metric.STEP_MS)
     return Verdict(
         workload=evidence.workload,
@@ -55,7 +53,7 @@ def judge(evidence: Evidence, policy: Policy, stage: Stage) -> Verdict:
         baseline_runs=len(case.other),
         stage=stage,
         workloads=policy.sharing,
-        loss_level=level,
+        loss_level=None if lost is None else losses[lost],
         loss_by=lost,
         loss_alpha=case.plan.alpha / (case.times * policy.sharing) if case.times else None,
         pass_confidence=case.plan.pass_confidence(runs),
@@ -65,79 +63,35 @@ def judge(evidence: Evidence, policy: Policy, stage: Stage) -> Verdict:
     )
 
 
-def _case_of(evidence: Evidence, policy: Policy, plan: Plan) -> Case:
-    """Return what of the evidence a stage compares.
-
-    Raises:
-        ValueError: there is no baseline to compare with.
-    """
-    other: Sequence[BlessedRun] = [BlessedRun.of(there) for there, _ in evidence.pairs]
-    runs: Sequence[Run] = [here for _, here in evidence.pairs]
-    if not plan.is_ab_run:
-        if evidence.blessed is None:
-            raise ValueError("there is no baseline to compare with")
-        other, runs = evidence.blessed.runs, evidence.alone
-    there, number = columns(other), len(runs)
-    first, most = looks_of(plan, policy, alone=len(evidence.alone), spent=evidence.spent)
-    following = plan.next_look(number, max_runs=most)
-    is_later = number > first and (number in plan.looks or number >= most)
-    return Case(
-        evidence=evidence,
-        policy=policy,
-        plan=plan,
-        other=other,
-        runs=runs,
-        there=there,
-        times=sum(metric in there for metric in SPECS),
-        budgets=with_held(policy.budgets, evidence.blessed),
-        most=most,
-        is_look=number == first or is_later,
-        is_last=number > plan.looks[-2] and following == number,
-        wanted=(first if number < first else following) - number,
-    )
-
-
-def _clearest_loss(
-    looks: Mapping[Metric, Look], case: Case
-) -> tuple[float, Metric] | tuple[None, None]:
-    """The least level of a loss of time, over what a gate of this workload may spend."""
-    return min(
-        (
-            (float(look.level) * case.times, metric)
-            for metric, look in looks.items()
-            if case.is_look and np.isfinite(look.level)
-        ),
-        default=(None, None),
-    )
-
-
 def _outcome(rows: Sequence[MetricVerdict], case: Case) -> tuple[Outcome, int]:
-    """Say what the rows come to at a look, and how many more runs that wants.
+    """Say what the rows come to, and how many more runs that wants.
 
     PASSED is what remains when something was judged and nothing spoke against it.
     """
-    plan, gated = case.plan, [row.outcome for row in rows if row.outcome is not None]
-    ranked = (Outcome.REGRESSED, Outcome.NOT_MEASURED, Outcome.INCONCLUSIVE, Outcome.IMPROVED)
-    found = next((one for one in ranked if one in gated), Outcome.PASSED)
+    plan, gated = case.plan, [row.outcome for row in rows]
+    if not case.is_look:
+        rose = any(row.exact and row.outcome is Outcome.REGRESSED for row in rows)
+        is_over = case.policy.stops_early and rose
+        return (Outcome.REGRESSED, 0) if is_over else (Outcome.INCONCLUSIVE, case.wanted)
     if not gated:
         return Outcome.NOT_MEASURED, 0
+    ranked = (Outcome.REGRESSED, Outcome.NOT_MEASURED, Outcome.INCONCLUSIVE, Outcome.IMPROVED)
+    found = next((one for one in ranked if one in gated), Outcome.PASSED)
     if found in PASSING and plan.stage is Stage.COUNTS:
         return Outcome.INCONCLUSIVE, 0
     if found in PASSING and len(case.runs) < plan.fewest_to_pass:
         return Outcome.INCONCLUSIVE, case.wanted
     if found is not Outcome.INCONCLUSIVE:
         return found, 0
-    if any(row.exact and row.outcome is Outcome.INCONCLUSIVE for row in rows):
+    if any(row.exact and row.outcome is found for row in rows):
         return found, 1  # a rise in the only run: a second process must confirm it
     return found, case.wanted if plan.fails else 0
 
 
 def _estimate(row: MetricVerdict, runs: int) -> MetricVerdict:
     """A row that a loss which ended the gate left no runs for: shown, and not judged."""
-    is_time, is_exact = METRICS[row.metric].kind is Kind.TIME, row.exact is True
-    settled = (None, Outcome.REGRESSED, Outcome.NOT_MEASURED)
-    is_left = row.outcome not in settled if is_time else row.outcome is Outcome.INCONCLUSIVE
-    if not is_left or is_exact:
+    is_left = row.outcome is Outcome.INCONCLUSIVE or (row.outcome in PASSING and not row.is_count)
+    if not is_left or row.exact:
         return row
     return row.model_copy(update={"outcome": None, "note": note("only-estimated", runs=runs)})
 
@@ -170,13 +124,13 @@ def _why(
         case Outcome.INCONCLUSIVE if runs < fewest:
             return note("too-few", made=made, fewest=fewest), _allow(case, fewest)
         case Outcome.INCONCLUSIVE:
-            return _inconclusive(case, max(rows, key=lambda one: _size(one.row)))
+            return _inconclusive(case, max(rows, key=_size))
         case _:  # PASSED: rows never come to the gate's own outcomes, such as NO_BASELINE
-            gated = [METRICS[one.row.metric].kind for one in judged if one.row.outcome is not None]
-            times, counts = gated.count(Kind.TIME), gated.count(Kind.COUNT)
+            counts = sum(one.row.is_count for one in judged)
             against = None if plan.is_ab_run else note("against-blessed", runs=len(case.other))
-            fields = {"times": times, "counts": counts, "made": made, "against": against}
-            return Note(code="within-budget", fields=fields), None
+            fields = {"times": len(judged) - counts, "counts": counts}
+            within = Note(code="within-budget", fields={**fields, "made": made, "against": against})
+            return within, None
 
 
 def _inconclusive(case: Case, worst: JudgedRow) -> tuple[Note, Note | None]:
@@ -190,29 +144,35 @@ def _inconclusive(case: Case, worst: JudgedRow) -> tuple[Note, Note | None]:
     if look.within:
         dropped = (drop.distance for drop in worst.dropped if drop.side == "candidate")
         longest = max(dropped, default=0.0)  # not known of those that were made before pairs
-        farthest = note("slow-up-to", longer=longest) if longest > 0 else None
+        there, here = look.slow
         slow = note(
             "open-slow-runs",
-            slow=int(look.slow.candidate),
-            runs=look.slow.candidates,
-            other_slow=int(look.slow.other),
-            other_runs=look.slow.others,
+            slow=int(here.sum()),
+            runs=len(here),
+            other_slow=int(there.sum()),
+            other_runs=len(there),
             what=what,
-            farthest=farthest,
+            farthest=note("slow-up-to", longer=longest) if longest > 0 else None,
         )
         return slow, allow
-    smallest, sd = row.smallest or 0.0, float(look.compared.run_sd)
-    settle = None if plan.is_ab_run else note("let-pairs-settle")
-    fields = {"made": number_of(plan, runs), "smallest": smallest, "metric": row.metric, "sd": sd}
-    return Note(code="open-at-budget", fields={"what": what, "settle": settle, **fields}), allow
+    at_budget = note(
+        "open-at-budget",
+        what=what,
+        settle=None if plan.is_ab_run else note("let-pairs-settle"),
+        made=number_of(plan, runs),
+        smallest=row.smallest or 0.0,
+        metric=row.metric,
+        sd=float(look.compared.run_sd),
+    )
+    return at_budget, allow
 
 
-def _size(row: MetricVerdict) -> tuple[bool, float]:
+def _size(one: JudgedRow) -> tuple[bool, float]:
     """How much an open row says: counts before times, as they are exact; then by size, times by
     budgets."""
-    if row.is_count:
-        return True, math.inf if row.change is None else abs(row.change)
-    return False, math.inf if row.high is None else abs(row.high) / (row.budget or 1.0)
+    row = one.row
+    size = row.change if row.is_count else row.high
+    return row.is_count, math.inf if size is None else abs(size) / (row.budget or 1.0)
 
 
 def _what(row: MetricVerdict) -> Note:
@@ -221,6 +181,5 @@ def _what(row: MetricVerdict) -> Note:
 
 def _allow(case: Case, wanted: int) -> Note:
     """Say what allows so many runs, or pairs."""
-    is_ab_run, made = case.plan.is_ab_run, number_of(case.plan, wanted)
-    most = 2 * wanted + case.evidence.spent if is_ab_run else wanted
-    return note("allow", made=made, most=most)
+    most = 2 * wanted + case.evidence.spent if case.plan.is_ab_run else wanted
+    return note("allow", made=number_of(case.plan, wanted), most=most)

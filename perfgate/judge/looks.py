@@ -62,6 +62,10 @@ class Plan:
         """What one look may spend, to be shared by the gate's time metrics and workloads."""
         return ALPHA / len(self.looks)
 
+    def may_fail(self, runs: int) -> bool:
+        """Whether so many runs can show a loss of a time metric."""
+        return self.fails and runs >= self.fewest_to_fail
+
     def pass_confidence(self, runs: int) -> float:
         """Of the upper bound that must lie below the budget, after so many runs."""
         return PASS_CONFIDENCE if runs <= self.looks[0] else self.later_confidence

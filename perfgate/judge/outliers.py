@@ -16,6 +16,10 @@ from numpy.typing import NDArray
 from perfgate.judge.compare import PRIOR_DF, Flags, Floats, special
 
 Counts = NDArray[np.int64]
+Sides = tuple[Floats, Floats]
+"""x of the other side's runs, and of the candidate's."""
+Slow = tuple[Flags, Flags]
+"""Which runs of either side are slow."""
 
 _SCALES = 5.0
 _BUDGETS = 2.0
@@ -33,8 +37,6 @@ class Kept:
     """Side by side."""
     threshold: Floats
     """Farther than this from the median of its side a run is extreme."""
-    any_extreme: Flags
-    """Whether a run of any side is."""
 
 
 def keep(sides: Sequence[Floats], *, prior_sd: float, budget: Floats | float) -> Kept:
@@ -50,21 +52,20 @@ def keep(sides: Sequence[Floats], *, prior_sd: float, budget: Floats | float) ->
     mad = 1.4826 * np.median(np.concatenate(away, axis=-1), axis=-1) * runs / (runs - 0.9 * groups)
     df = 0.4 * max(runs - groups, 1)
     scale = np.sqrt((PRIOR_DF * prior_sd**2 + df * np.square(mad)) / (PRIOR_DF + df))
-    threshold = np.maximum(_SCALES * scale, _BUDGETS * np.asarray(budget))
+    threshold = np.maximum(_SCALES * scale, _BUDGETS * budget)
     near = [distance <= threshold[..., None] for distance in away]
     flags = tuple(flags | ~(np.mean(flags, axis=-1, keepdims=True) > _MOST) for flags in near)
-    extreme = np.any([np.any(~one, axis=-1) for one in flags], axis=0)
-    return Kept(flags=flags, threshold=np.asarray(threshold), any_extreme=np.asarray(extreme))
+    return Kept(flags=flags, threshold=threshold)
 
 
-def may_be_chance(
-    fast: Floats, slow: Floats, kept: tuple[Flags, Flags], *, between: Floats
-) -> Flags:
-    """Whether `slow` may only have met the slower of two modes more often than `fast`, by chance.
+def may_be_chance(sides: Sides, kept: tuple[Flags, Flags], *, between: Floats) -> Flags:
+    """Whether the second side may only have met the slower of two modes more often than the first,
+    by chance.
 
     Where extreme runs lie on the other side's side of `between`, the middle of both means: Fisher's
     exact test of how many runs keep to their own side, one-sided.
     """
+    fast, slow = sides
     mid, runs = between[..., None], slow.shape[-1]
     strayed = np.sum(~kept[0] & (fast > mid), axis=-1)
     stayed = runs - np.sum(~kept[1] & (slow < mid), axis=-1)
@@ -73,47 +74,28 @@ def may_be_chance(
     return np.asarray(mixed & (chance > _CHANCE))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Slow:
-    """How many runs of the candidate, and of the other side, are slow, of how many."""
-
-    candidate: Counts
-    other: Counts
-    candidates: int
-    others: int
-
-    def __add__(self, more: Slow) -> Slow:
-        """Both forms of runs together: alone, and in pairs."""
-        return Slow(
-            candidate=self.candidate + more.candidate,
-            other=self.other + more.other,
-            candidates=self.candidates + more.candidates,
-            others=self.others + more.others,
-        )
-
-    def hides_nothing(self, *, chance: float | None) -> Flags:
-        """Whether there are no more than on the other side, run for run, or, at a `chance`, but for
-        that (Fisher's exact test)."""
-        no_more = np.asarray(self.candidate * self.others <= self.other * self.candidates)
-        if chance is None:
-            return no_more
-        p = as_many_by_chance(self.candidate, self.other, self.candidates, self.others)
-        return np.asarray(no_more | (p > chance))
+def slow_runs(sides: Sides, threshold: Floats) -> Slow:
+    """Mark the runs of either side that lie above the other side's median by more than this."""
+    limit = np.median(sides[0], axis=-1, keepdims=True) + threshold[..., None]
+    return sides[0] > limit, sides[1] > limit
 
 
-def slow_runs(before: Floats, after: Floats, limit: Floats) -> Slow:
-    """Count the runs of either side that lie above a limit, one number a gate."""
-    candidate, other = (np.sum(side > limit[..., None], axis=-1) for side in (after, before))
-    return Slow(
-        candidate=candidate, other=other, candidates=after.shape[-1], others=before.shape[-1]
-    )
+def hides_nothing(slow: Slow, *, chance: float | None) -> Flags:
+    """Whether the candidate has no more slow runs than the other side, run for run, or, at a
+    `chance`, but for that (Fisher's exact test)."""
+    there, here = (np.sum(flags, axis=-1) for flags in slow)
+    others, runs = (flags.shape[-1] for flags in slow)
+    no_more: Flags = here * others <= there * runs
+    if chance is not None:
+        no_more = no_more | (as_many_by_chance(here, there, runs, others) > chance)
+    return no_more
 
 
 def as_many_by_chance(here: Counts, there: Counts, runs: int, others: int) -> Floats:
     """How probable it is that chance puts `here` or more of all `here + there` such runs among
     these `runs`, and the rest among the `others` (hypergeometric)."""
-    number, such = np.arange(runs + 1), np.asarray(here + there)[..., None]
+    number, such = np.arange(runs + 1), (here + there)[..., None]
     comb = special().comb
     ways = comb(such, number) * comb(runs + others - such, runs - number)
-    as_many = np.where(number >= np.asarray(here)[..., None], ways, 0.0)
+    as_many = np.where(number >= (here)[..., None], ways, 0.0)
     return np.asarray(as_many.sum(axis=-1) / comb(runs + others, runs))

@@ -52,10 +52,9 @@ def read_machine(
     driver: str | None = None
     cuda: str | None = None
     gpus: tuple[Gpu, ...] = ()
-    with open_nvml(library) as nvml:
-        if not isinstance(nvml, NoDriver):
-            driver, cuda = nvml.driver(), nvml.cuda()
-            gpus = tuple(device.gpu for device in visible_devices(nvml, env))
+    with suppress(NoDriver), open_nvml(library) as nvml:
+        driver, cuda = nvml.driver(), nvml.cuda()
+        gpus = tuple(device.gpu for device in visible_devices(nvml, env))
     return Machine(
         gpus=gpus,
         driver=driver,

@@ -3,7 +3,6 @@ NVML."""
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import re
@@ -53,7 +52,7 @@ def gpu_lock(
     *,
     timeout_s: float,
     on_wait: Callable[[Note], None],
-    workload: str = "",
+    workload: str,
     folder: Path | None = None,
 ) -> Iterator[None]:
     """Hold the GPUs for the `with` block; gates without a GPU take turns on one lock of their own.
@@ -79,17 +78,18 @@ def gpu_lock(
     with ExitStack() as held:
         for name in sorted({gpu.uuid for gpu in gpus}) or [NO_GPU]:
             path = where / f"{re.sub(r'[^A-Za-z0-9-]', '_', name)}.lock"
-            descriptor = _open(path)
-            held.callback(os.close, descriptor)
             what = note("machine-without-gpu") if name == NO_GPU else note("gpu-itself", gpu=name)
-            while not _taken(descriptor, path):
-                holder, left_s = _read_holder(descriptor), deadline - time.monotonic()
-                if left_s <= 0:
-                    raise GpuTaken("gpu-taken", what=what, holder=holder, limit_s=timeout_s)
-                if not is_waiting:
-                    is_waiting = True
-                    on_wait(note("gpu-waited-for", what=what, holder=holder, limit_s=timeout_s))
-                time.sleep(min(POLL_S, left_s))
+            with _usable(path):
+                descriptor = _open(path)
+                held.callback(os.close, descriptor)
+                while not lock(descriptor):
+                    holder, left_s = _read_holder(descriptor), deadline - time.monotonic()
+                    if left_s <= 0:
+                        raise GpuTaken("gpu-taken", what=what, holder=holder, limit_s=timeout_s)
+                    if not is_waiting:
+                        is_waiting = True
+                        on_wait(note("gpu-waited-for", what=what, holder=holder, limit_s=timeout_s))
+                    time.sleep(min(POLL_S, left_s))
             held.callback(_write, descriptor, "")  # runs before the close that lets go
             since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
             _write(descriptor, json.dumps({**ours, "since": since}))
@@ -101,16 +101,23 @@ def prepare_folder(folder: Path | None = None) -> Path:
     return it. Raises StoreFailed.
     """
     folder = machine_folder() if folder is None else folder
-    try:
+    with _usable(folder):
         folder.mkdir(parents=True, exist_ok=True)
         found = folder.lstat()
         if not stat.S_ISDIR(found.st_mode):
             raise NotADirectoryError(f"{folder} is a link")
         if found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) != SHARED_FOLDER:
             folder.chmod(SHARED_FOLDER)  # mkdir's mode is cut by the umask
-    except OSError as error:
-        raise _unusable(folder, error) from error
     return folder
+
+
+@contextmanager
+def _usable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise StoreFailed("lock-unusable", path=str(path), why=why, variable=VARIABLE) from error
 
 
 def _open(path: Path) -> int:
@@ -119,30 +126,16 @@ def _open(path: Path) -> int:
     First without O_CREAT: in a sticky folder, Linux refuses O_CREAT on another user's file even if
     it is there (fs.protected_regular). A file that may only be read can still be locked.
     """
-    # A pipe whose other end nobody has open would be waited for, and a terminal become this
-    # process's.
-    flags = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+    # A pipe whose other end nobody has open would be waited for.
+    flags = os.O_NOFOLLOW | os.O_NONBLOCK
     try:
-        try:
-            descriptor = os.open(path, os.O_RDWR | flags)
-        except PermissionError:
-            descriptor = os.open(path, os.O_RDONLY | flags)
-        except FileNotFoundError:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | flags, SHARED_FILE)
-            os.fchmod(descriptor, SHARED_FILE)  # the umask cut it
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            os.close(descriptor)
-            raise OSError(errno.EINVAL, "it is no plain file")
-    except OSError as error:
-        raise _unusable(path, error) from error
-    return descriptor
-
-
-def _taken(descriptor: int, path: Path) -> bool:
-    try:
-        return lock(descriptor)
-    except OSError as error:
-        raise _unusable(path, error) from error
+        return os.open(path, os.O_RDWR | flags)
+    except PermissionError:
+        return os.open(path, os.O_RDONLY | flags)
+    except FileNotFoundError:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | flags, SHARED_FILE)
+        os.fchmod(descriptor, SHARED_FILE)  # the umask cut it
+        return descriptor
 
 
 def _write(descriptor: int, text: str) -> None:
@@ -160,9 +153,4 @@ def _read_holder(descriptor: int) -> Note:
         who = {name: str(found[name]) for name in ("pid", "user", "workload", "since")}
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return note("other-gate")  # just taken and not yet written, or written by hand
-    return Note(code="other-gate-of" if who["workload"] else "other-gate-here", fields=who)
-
-
-def _unusable(path: Path, error: OSError) -> StoreFailed:
-    why = error.strerror or str(error)
-    return StoreFailed("lock-unusable", path=str(path), why=why, variable=VARIABLE)
+    return Note(code="other-gate-of", fields=who)

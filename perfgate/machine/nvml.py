@@ -55,6 +55,10 @@ ABSENT: Final = frozenset(
 fails."""
 
 
+WITHOUT_MIG: Final = (pynvml.NVML_ERROR_NOT_SUPPORTED, pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
+"""Answers of GPUs and drivers that know no slices."""
+
+
 class Sensor(StrEnum):
     """What is sampled, as it is named in messages."""
 
@@ -93,11 +97,8 @@ class Device:
     """The whole GPU, which alone answers for clocks, temperature and power."""
 
 
-@dataclass(frozen=True, slots=True)
-class NoDriver:
-    """There is no NVIDIA driver that we could talk to; `reason` in NVML's words."""
-
-    reason: str
+class NoDriver(MachineUnreadable):
+    """There is no NVIDIA driver that we could talk to."""
 
 
 class Nvml:
@@ -117,24 +118,19 @@ class Nvml:
 
     def gpus(self) -> tuple[Device, ...]:
         """Return all physical GPUs in NVML's order: by PCI bus. Raises MachineUnreadable."""
-        count = _demand("the number of GPUs", self._library.nvmlDeviceGetCount)
-        found = []
-        for index in range(count):
-            handle = _demand(
-                f"which is GPU {index}", self._library.nvmlDeviceGetHandleByIndex, index
-            )
-            found.append(self._described(handle))
-        return tuple(found)
+        library = self._library
+        handles = (
+            _demand(f"which is GPU {index}", library.nvmlDeviceGetHandleByIndex, index)
+            for index in range(_demand("the number of GPUs", library.nvmlDeviceGetCount))
+        )
+        return tuple(map(self._described, handles))
 
     def in_mig_mode(self, device: Device) -> bool:
         """Say whether a GPU is split into slices. Raises MachineUnreadable."""
         try:
             return bool(self._library.nvmlDeviceGetMigMode(device.board)[0])
         except pynvml.NVMLError as error:
-            if error.value in (
-                pynvml.NVML_ERROR_NOT_SUPPORTED,
-                pynvml.NVML_ERROR_FUNCTION_NOT_FOUND,
-            ):
+            if error.value in WITHOUT_MIG:
                 return False
             raise _unreadable("the MIG mode", error) from error
 
@@ -162,54 +158,48 @@ class Nvml:
     def read(self, device: Device) -> Reading:
         """Read every sensor once. Never raises: what the driver refuses is None, with its words in
         `refused`."""
-        library, board = self._library, device.board
+        library, board, handle = self._library, device.board, device.handle
         refused: dict[Sensor, str] = {}
 
-        def ask(sensor: Sensor, question: Callable[..., Value], *about: object) -> Value | None:
+        def ask(sensor: Sensor, question: Callable[[], Value]) -> Value | None:
             try:
-                return question(*about)
+                return question()
             except pynvml.NVMLError as error:
                 refused[sensor] = str(error)
                 return None
 
-        power_mw = ask(Sensor.POWER, library.nvmlDeviceGetPowerUsage, board)
-        clock_mhz = ask(
-            Sensor.SM_CLOCK, library.nvmlDeviceGetClockInfo, board, pynvml.NVML_CLOCK_SM
-        )
-        # One question under two names: drivers before 535 know only the second.
-        names = (
-            "nvmlDeviceGetCurrentClocksEventReasons",
-            "nvmlDeviceGetCurrentClocksThrottleReasons",
-        )
-        events = ask(Sensor.CLOCK_EVENTS, self._first_known, names, board)
-        # The first will go with CUDA 14; the second is unknown to drivers before 565.
-        names = ("nvmlDeviceGetTemperature", "nvmlDeviceGetTemperatureV")
-        sensor = pynvml.NVML_TEMPERATURE_GPU
-        temperature_c = ask(Sensor.TEMPERATURE, self._first_known, names, board, sensor)
-        # Asked of the slice, not of its GPU: a neighbour slice's load is none of ours. MIG refuses
-        # it.
-        load = ask(Sensor.UTILISATION, library.nvmlDeviceGetUtilizationRates, device.handle)
-        running = ask(Sensor.PROCESSES, library.nvmlDeviceGetComputeRunningProcesses, device.handle)
         return Reading(
-            sm_clock_mhz=clock_mhz,
-            clock_events=events,
-            temperature_c=temperature_c,
-            power_w=None if power_mw is None else power_mw / 1000,
-            utilisation_percent=None if load is None else load.gpu,
-            processes=None if running is None else tuple(found.pid for found in running),
+            power_w=ask(Sensor.POWER, lambda: library.nvmlDeviceGetPowerUsage(board) / 1000),
+            sm_clock_mhz=ask(
+                Sensor.SM_CLOCK, lambda: library.nvmlDeviceGetClockInfo(board, pynvml.NVML_CLOCK_SM)
+            ),
+            clock_events=ask(Sensor.CLOCK_EVENTS, lambda: self._clock_events(board)),
+            temperature_c=ask(
+                Sensor.TEMPERATURE,
+                lambda: library.nvmlDeviceGetTemperature(board, pynvml.NVML_TEMPERATURE_GPU),
+            ),
+            # Asked of the slice, not of its GPU: a neighbour slice's load is none of ours. MIG
+            # refuses it.
+            utilisation_percent=ask(
+                Sensor.UTILISATION, lambda: library.nvmlDeviceGetUtilizationRates(handle).gpu
+            ),
+            processes=ask(
+                Sensor.PROCESSES,
+                lambda: tuple(
+                    one.pid for one in library.nvmlDeviceGetComputeRunningProcesses(handle)
+                ),
+            ),
             refused=refused,
         )
 
-    def _first_known(self, names: tuple[str, str], *about: object) -> int:
-        for name in names:
-            try:
-                return int(getattr(self._library, name)(*about))
-            except AttributeError:
-                continue
-            except pynvml.NVMLError as error:
-                if error.value != pynvml.NVML_ERROR_FUNCTION_NOT_FOUND:
-                    raise
-        raise pynvml.NVMLError(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
+    def _clock_events(self, board: Handle) -> int:
+        try:
+            return int(self._library.nvmlDeviceGetCurrentClocksEventReasons(board))
+        except pynvml.NVMLError as error:
+            if error.value != pynvml.NVML_ERROR_FUNCTION_NOT_FOUND:
+                raise
+        # Drivers before 535 know it by this name.
+        return int(self._library.nvmlDeviceGetCurrentClocksThrottleReasons(board))
 
     def _described(self, handle: Handle, *, board: Handle | None = None) -> Device:
         library = self._library
@@ -226,22 +216,17 @@ class Nvml:
 
 
 @contextmanager
-def open_nvml(library: NvmlLibrary = NVML) -> Iterator[Nvml | NoDriver]:
-    """Start NVML and stop it again; yields `NoDriver` where there is nothing to talk to.
+def open_nvml(library: NvmlLibrary = NVML) -> Iterator[Nvml]:
+    """Start NVML and stop it again.
 
     Raises:
+        NoDriver: there is nothing to talk to.
         MachineUnreadable: the driver is there and fails.
     """
-    absent: NoDriver | None = None
     try:
         library.nvmlInit()
     except pynvml.NVMLError as error:
-        if error.value not in ABSENT:
-            raise _unreadable("its version", error) from error
-        absent = NoDriver(str(error))
-    if absent is not None:
-        yield absent
-        return
+        raise _unreadable("its version", error) from error
     try:
         yield Nvml(library)
     finally:
@@ -256,5 +241,6 @@ def _demand(what: str, question: Callable[..., Value], *about: object) -> Value:
         raise _unreadable(what, error) from error
 
 
-def _unreadable(what: str, error: Exception) -> MachineUnreadable:
-    return MachineUnreadable("nvml-failed", what=what, why=str(error).rstrip("."))
+def _unreadable(what: str, error: pynvml.NVMLError) -> MachineUnreadable:
+    kind = NoDriver if error.value in ABSENT else MachineUnreadable
+    return kind("nvml-failed", what=what, why=str(error).rstrip("."))

@@ -99,11 +99,11 @@ class ProcessTable:
             return False
 
 
-def opens_gpu(pid: int, proc: Path = Path("/proc")) -> bool | None:
+def opens_gpu(pid: int) -> bool | None:
     """Say whether a process has a GPU's device file open; None where that may not be seen."""
     found = False
     try:
-        for link in (proc / str(pid) / "fd").iterdir():
+        for link in Path(f"/proc/{pid}/fd").iterdir():
             with suppress(FileNotFoundError):  # closed while we looked
                 found = found or str(link.readlink()).startswith(GPU_FILES)
     except OSError:
@@ -226,15 +226,9 @@ class NeighbourWatch:
 
     def neighbours(self) -> tuple[str, ...]:
         """Name the neighbours as `name (pid)`, by process id."""
-        named = dict(self._foreign)
-        stayed = sorted(
-            pid for pid, samples in self._unknown.items() if samples > 1 and pid not in named
-        )
-        hidden = [pid for pid in stayed if pid not in self._before]
-        named |= {pid: self._processes.describe(pid) for pid in stayed if pid in self._before}
-        if self._numbered_as_here:
-            named |= {pid: self._processes.describe(pid) for pid in hidden}
-            hidden = []
+        stayed = {pid for pid, samples in self._unknown.items() if samples > 1} - {*self._foreign}
+        hidden = set() if self._numbered_as_here else stayed - self._before
+        named = self._foreign | {pid: self._processes.describe(pid) for pid in stayed - hidden}
         found = tuple(named[pid] for pid in sorted(named))
         excess = len(hidden) - self._ours_on_gpu
         if excess > 0:

@@ -7,10 +7,11 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from math import inf
 from statistics import median
-from types import TracebackType
-from typing import Self
+from typing import Any
 
 from perfgate.machine.nvml import (
     IDLE,
@@ -18,7 +19,6 @@ from perfgate.machine.nvml import (
     NVML,
     THROTTLING,
     Device,
-    NoDriver,
     Nvml,
     NvmlLibrary,
     Reading,
@@ -80,100 +80,78 @@ class _Watched:
         return [reading for _, reading in counted]
 
 
-class Sampler:
-    """Samples GPUs while the `with` block runs; enter it before the first process of the run
-    starts, or once all `joins` them.
+@dataclass(kw_only=True, eq=False)
+class Samples:
+    """What was sampled of some GPUs; complete once their `sampled` block is left."""
 
-    What is listed on a GPU before a run starts is a neighbour, so let `wait_until_idle` see the
-    last run's processes gone first. One thread asks every `interval_s` seconds. Sampling never
-    fails a run: what could not be read is information.
-    """
-
-    def __init__(
-        self,
-        gpus: Sequence[Gpu],
-        *,
-        run_id: str,
-        joins: bool = False,
-        interval_s: float = INTERVAL_S,
-        library: NvmlLibrary = NVML,
-        processes: ProcessTable | None = None,
-    ) -> None:
-        self._gpus, self._joins = tuple(gpus), joins
-        self._interval_s = interval_s
-        self._library = library
-        self._processes = processes or ProcessTable(run_id)
-        self._watched: list[_Watched] = []
-        self._unsampled: dict[str, str] = {}
-        self._stop = threading.Event()
-        self._stack = ExitStack()
-        self._loop: Future[None] | None = None
-
-    def __enter__(self) -> Self:
-        """Look once, then start the thread."""
-        if not self._gpus:
-            return self
-        nvml: Nvml | NoDriver
-        try:
-            nvml = self._stack.enter_context(open_nvml(self._library))
-        except MachineUnreadable as error:
-            nvml = NoDriver(error.fact)
-        for gpu in self._gpus:
-            if isinstance(nvml, NoDriver):
-                self._unsampled[gpu.uuid] = nvml.reason
-                continue
-            try:
-                self._watched.append(_Watched(nvml, gpu, self._processes, joins=self._joins))
-            except MachineUnreadable as error:
-                self._unsampled[gpu.uuid] = error.fact
-        pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="perfgate-sampler")
-        self._loop = pool.submit(self._sample_until_stopped)
-        pool.shutdown(wait=False)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Stop the thread."""
-        self._stop.set()
-        try:
-            if self._loop is not None:
-                self._loop.exception()  # waits; `conditions` raises what there is to raise
-        finally:
-            self._stack.close()
+    gpus: Sequence[Gpu]
+    interval_s: float
+    watched: Sequence[_Watched] = ()
+    why_blind: str = ""
+    """Why the GPUs could not be sampled."""
+    loop: Future[None] | None = None
 
     def conditions(self, during: Span | None = None) -> Conditions:
-        """Say how each GPU felt, after the `with` block, or within a span of it.
+        """Say how each GPU felt, in the whole block or within a span of it.
 
         Samples count while one of our processes is on the GPU; where the driver never lists one
         (containers), all do. `sm_clock_mhz` and `power_w` are medians over the samples in which the
         GPU worked, `temperature_c` is the highest. `throttled` and `information` take every counted
         sample in which the GPU was not idle. Neighbours are those of the whole block.
         """
-        if self._loop is not None:
-            self._loop.result()
-        found = {
-            watched.gpu.uuid: _summarise(watched, watched.counted(during, self._interval_s))
-            for watched in self._watched
-        }
-        for uuid, reason in self._unsampled.items():
-            unknown = note("gpu-not-sampled", why=reason)
-            found[uuid] = GpuCondition(uuid=uuid, samples=0, information=(unknown,))
-        if len({gpu.name for gpu in self._gpus}) == 1:  # among unlike models only CUDA knows
-            for ordinal, gpu in enumerate(self._gpus):
-                found[gpu.uuid] = found[gpu.uuid].model_copy(update={"ordinal": ordinal})
-        return Conditions(gpus=tuple(found[gpu.uuid] for gpu in self._gpus))
+        if self.loop is not None:
+            self.loop.result()  # raises what the thread met
+        blind = (note("gpu-not-sampled", why=self.why_blind),)
+        found = [
+            _summarise(watched, watched.counted(during, self.interval_s))
+            for watched in self.watched
+        ] or [GpuCondition(uuid=gpu.uuid, samples=0, information=blind) for gpu in self.gpus]
+        if len({gpu.name for gpu in self.gpus}) == 1:  # among unlike models only CUDA knows
+            found = [one.model_copy(update={"ordinal": at}) for at, one in enumerate(found)]
+        return Conditions(gpus=tuple(found))
 
-    def _sample_until_stopped(self) -> None:
-        due = time.monotonic()
-        while not self._stop.is_set():
-            for watched in self._watched:
-                watched.sample()
-            due = max(due + self._interval_s, time.monotonic())
-            self._stop.wait(due - time.monotonic())
+
+@contextmanager
+def sampled(
+    gpus: Sequence[Gpu],
+    *,
+    run_id: str,
+    joins: bool = False,
+    interval_s: float = INTERVAL_S,
+    library: NvmlLibrary = NVML,
+    processes: ProcessTable | None = None,
+) -> Iterator[Samples]:
+    """Sample GPUs while the `with` block runs; enter it before the first process of the run
+    starts, or once all `joins` them.
+
+    What is listed on a GPU before a run starts is a neighbour, so let `wait_until_idle` see the
+    last run's processes gone first. One thread asks every `interval_s` seconds. Sampling never
+    fails a run: what could not be read is information.
+    """
+    samples = Samples(gpus=tuple(gpus), interval_s=interval_s)
+    with ExitStack() as held:
+        if gpus:
+            table = processes or ProcessTable(run_id)
+            try:
+                nvml = held.enter_context(open_nvml(library))
+                samples.watched = [_Watched(nvml, gpu, table, joins=joins) for gpu in gpus]
+            except MachineUnreadable as error:
+                samples.why_blind = error.fact
+            else:
+                stop = threading.Event()
+                pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="perfgate-sampler")
+                held.enter_context(pool)
+                held.callback(stop.set)  # the first to be called
+                samples.loop = pool.submit(_sample_until, stop, samples.watched, interval_s)
+        yield samples
+
+
+def _sample_until(stop: threading.Event, watched: Sequence[_Watched], interval_s: float) -> None:
+    while True:
+        for one in watched:
+            one.sample()
+        if stop.wait(interval_s):
+            return
 
 
 def wait_until_idle(
@@ -194,22 +172,19 @@ def wait_until_idle(
         None once all are idle; else what keeps one busy after `patience_s` seconds.
 
     Raises:
-        MachineUnreadable: the driver fails, or no longer knows one of the GPUs.
+        MachineUnreadable: the driver fails or is gone, or no longer knows one of the GPUs.
     """
     if not gpus:
         return None
     table = processes or ProcessTable(run_id)
     with open_nvml(library) as nvml:
-        if isinstance(nvml, NoDriver):
-            return note("gpu-gone", gpu=gpus[0].uuid, why=nvml.reason)
         devices = [nvml.device(gpu.uuid) for gpu in gpus]
         deadline = time.monotonic() + patience_s
         while True:
-            found = [
-                _what_keeps_busy(device, nvml.read(device), table, joins=bool(run_id))
-                for device in devices
-            ]
-            busy = next((one for one in found if one is not None), None)
+            found = (
+                _what_keeps_busy(nvml, device, table, joins=bool(run_id)) for device in devices
+            )
+            busy = next(filter(None, found), None)
             left_s = deadline - time.monotonic()
             if busy is None or left_s <= 0:
                 return busy
@@ -217,9 +192,9 @@ def wait_until_idle(
 
 
 def _what_keeps_busy(
-    device: Device, reading: Reading, table: ProcessTable, *, joins: bool
+    nvml: Nvml, device: Device, table: ProcessTable, *, joins: bool
 ) -> Note | None:
-    watch = NeighbourWatch(table)
+    watch, reading = NeighbourWatch(table), nvml.read(device)
     see = watch.see if joins else watch.see_before
     for _ in range(2):  # a number that means nothing here counts when it stays
         see(reading.processes or ())
@@ -233,19 +208,22 @@ def _what_keeps_busy(
 def _summarise(watched: _Watched, counted: Sequence[Reading]) -> GpuCondition:
     awake = [reading for reading in counted if not (reading.clock_events or 0) & IDLE]
     working = _working(counted, awake, watched.max_clock_mhz)
-    clocks = [reading.sm_clock_mhz for reading in working if reading.sm_clock_mhz is not None]
-    powers = [reading.power_w for reading in working if reading.power_w is not None]
-    degrees = [reading.temperature_c for reading in counted if reading.temperature_c is not None]
+    clocks, powers = _known(working, "sm_clock_mhz"), _known(working, "power_w")
     return GpuCondition(
         uuid=watched.gpu.uuid,
         samples=len(counted),
-        sm_clock_mhz=float(median(clocks)) if clocks else None,
-        temperature_c=float(max(degrees)) if degrees else None,
+        sm_clock_mhz=median(clocks) if clocks else None,
+        temperature_c=max(_known(counted, "temperature_c"), default=None),
         power_w=round(median(powers), 1) if powers else None,
         throttled=tuple(_met(THROTTLING, awake)),
         information=(*_met(LIMITS, awake), *_information(watched)),
         neighbours=watched.neighbours.neighbours(),
     )
+
+
+def _known(readings: Sequence[Reading], sensor: str) -> list[float]:
+    every: list[Any] = [getattr(reading, sensor) for reading in readings]
+    return [float(value) for value in every if value is not None]
 
 
 def _working(
@@ -257,17 +235,12 @@ def _working(
     must show it: an open context raises it far above idle (345 against 1980 MHz on an H200), and
     half the highest clock lies in between.
     """
-    if loaded := [reading for reading in awake if (reading.utilisation_percent or 0) > 0]:
-        return loaded
-    for candidates in (awake, counted):
-        raised = [
-            reading
-            for reading in candidates
-            if max_clock_mhz is not None and (reading.sm_clock_mhz or 0) >= max_clock_mhz / 2
-        ]
-        if raised:
-            return raised
-    return ()
+    raised_mhz = inf if max_clock_mhz is None else max_clock_mhz / 2
+    return (
+        [one for one in awake if (one.utilisation_percent or 0) > 0]
+        or [one for one in awake if (one.sm_clock_mhz or 0) >= raised_mhz]
+        or [one for one in counted if (one.sm_clock_mhz or 0) >= raised_mhz]
+    )
 
 
 def _met(reasons: Mapping[int, str], awake: Sequence[Reading]) -> Iterator[Note]:
@@ -282,14 +255,13 @@ def _met(reasons: Mapping[int, str], awake: Sequence[Reading]) -> Iterator[Note]
 
 
 def _information(watched: _Watched) -> list[Note]:
-    readings = [reading for _, reading in watched.taken]
-    if not readings:
-        return [note("gpu-no-sample")]
-    refusals = dict.fromkeys(refusal for reading in readings for refusal in reading.refused.items())
+    refused = dict.fromkeys(
+        refusal for _, reading in watched.taken for refusal in reading.refused.items()
+    )
     found = [
         note("sensor-unread", sensor=sensor.value, why=why, blind=BLIND_TO.get(sensor))
-        for sensor, why in refusals
+        for sensor, why in refused
     ]
-    if not watched.has_ours and not any(sensor is Sensor.PROCESSES for sensor, _ in refusals):
+    if not watched.has_ours and Sensor.PROCESSES not in dict(refused.keys()):
         found.append(note("gpu-no-process-listed"))
     return found

@@ -8,10 +8,10 @@ from typing import Final
 
 import numpy as np
 
-from perfgate.metrics.absent import MOST_LOST, why_unplaced
 from perfgate.metrics.devices import Devices, idle_of, on
 from perfgate.metrics.process import STRAY, Process
 from perfgate.metrics.steps import StepSpans
+from perfgate.metrics.values import MOST_LOST, why_unplaced
 from perfgate.metrics.warmup import unsettled
 from perfgate.model.arrays import distinct
 from perfgate.model.metric import Metric

@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from perfgate.model.arrays import parts
 from perfgate.model.timeline import Flags, Ints, SmallInts
 
 FOREVER = 2**61
@@ -161,8 +162,11 @@ def capped_mean(periods: Ints) -> float:
     return float(np.mean(np.minimum(periods, LONGEST_COUNTED * np.median(periods))))
 
 
-def sum_by(keys: Ints | SmallInts, values: Ints, size: int) -> Ints:
-    """Exact sums of int64 values by key 0..size-1."""
+def sum_by(keys: Ints | SmallInts, values: Ints, size: int, *, since: Ints | None = None) -> Ints:
+    """Exact sums of int64 values by key 0..size-1; of ends `since` starts, of how long intervals
+    last."""
     sums = np.zeros(size, np.int64)
-    np.add.at(sums, keys, values)
+    for part in parts(len(keys)):
+        lasted = values[part] if since is None else values[part] - since[part]
+        np.add.at(sums, keys[part], lasted)
     return sums

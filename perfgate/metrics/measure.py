@@ -12,7 +12,6 @@ from typing import Unpack
 
 import numpy as np
 
-from perfgate.metrics.absent import why_absent, why_unplaced
 from perfgate.metrics.check import notes_of
 from perfgate.metrics.devices import Devices, gaps_by_segment
 from perfgate.metrics.intervals import LONGEST_COUNTED, Idle, Windows
@@ -26,6 +25,8 @@ from perfgate.metrics.values import (
     process_values,
     range_samples,
     sync_samples,
+    why_absent,
+    why_unplaced,
 )
 from perfgate.model.metric import EXPOSED, METRICS, Metric
 from perfgate.model.sample import DeviceSample, ProcessSample

@@ -12,7 +12,7 @@ import numpy as np
 from perfgate.metrics.process import Process
 from perfgate.metrics.steps import StepRule, find_steps
 from perfgate.model.arrays import among
-from perfgate.model.reports import Finding, PlacedFinding, Placing, ProcessFindings, RuleName
+from perfgate.model.reports import Finding, PlacedFindings, Placing, RuleName
 from perfgate.model.timeline import Timeline
 
 
@@ -32,39 +32,27 @@ def place(findings: Sequence[Finding], timeline: Timeline, **rule: Unpack[StepRu
 
     `rule` and what is raised are those of `find_steps`.
     """
-    placed = []
-    for steps in find_steps(timeline, **rule):
+    found: defaultdict[tuple[RuleName, str], list[tuple[float, float]]] = defaultdict(list)
+    stepping = find_steps(timeline, **rule)
+    for steps in stepping:
         process = Process.of(timeline, steps)
-        rows = [
-            row
-            for name in RuleName
-            if (own := [one for one in findings if (one.rule, one.pid) == (name, process.pid)])
-            for row in _placed(process, name, own)
-        ]
-        count = 0 if steps.whole else len(steps)
-        placed.append(ProcessFindings(pid=process.pid, steps=count, rows=tuple(rows)))
-    return Placing(processes=tuple(placed))
-
-
-def _placed(process: Process, rule: RuleName, found: Sequence[Finding]) -> list[PlacedFinding]:
-    """A row a range, by time."""
-    segments, steps = process.segments, len(process.steps)
-    by_range: defaultdict[str, list[tuple[Finding, int]]] = defaultdict(list)
-    for one, segment in zip(found, _segments_of(process, rule, found), strict=True):
-        if segment >= 0 and (step := int(segments.step[segment])) >= 0:
-            by_range[segments.labels[segments.label[segment]]].append((one, step))
-    rows = [
-        PlacedFinding(
-            rule=rule,
-            range=name,
-            count=len(its) / steps,
-            ms=sum(one.duration_ns for one, _ in its) / 1e6 / steps,
-            bytes=sum(one.bytes or 0 for one, _ in its) / steps,
-            steps=len({step for _, step in its}),
+        segments = process.segments
+        lasted: defaultdict[tuple[RuleName, str], list[int]] = defaultdict(list)
+        for name in RuleName:
+            own = [one for one in findings if (one.rule, one.pid) == (name, process.pid)]
+            for one, segment in zip(own, _segments_of(process, name, own), strict=True):
+                if segment >= 0 and segments.step[segment] >= 0:
+                    under = segments.labels[segments.label[segment]]
+                    lasted[name, under].append(one.duration_ns)
+        for place, ns in lasted.items():
+            found[place].append((len(ns) / len(steps), sum(ns) / 1e6 / len(steps)))
+    return {
+        place: PlacedFindings(
+            count=sum(count for count, _ in each) / len(stepping),
+            ms=sum(ms for _, ms in each) / len(stepping),
         )
-        for name, its in by_range.items()
-    ]
-    return sorted(rows, key=lambda row: (-row.ms, row.range))
+        for place, each in found.items()
+    }
 
 
 def _segments_of(process: Process, rule: RuleName, found: Sequence[Finding]) -> list[int]:

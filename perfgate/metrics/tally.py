@@ -279,7 +279,7 @@ def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
     _add_copies(total, timeline.copies, copies)
     for metric in (Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_MS):
         groups = [one for one in total.groups if one.metric is metric]
-        sums = (sum_by(one.segment, one.end - one.start, size) for one in groups)
+        sums = (sum_by(one.segment, one.end, size, since=one.start) for one in groups)
         total.by_segment[metric] = sum(sums, np.zeros(size, np.int64))
     total.devices = tuple(sorted({one.device for one in total.groups}))
     _add_calls(total, timeline, kernels.left_by, copies.left_by | graphs.left_by | memsets.left_by)
@@ -291,7 +291,7 @@ def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
 def _add_kernels(total: Tally, timeline: Timeline, ran: _Ran) -> None:
     key, texts = texts_of(timeline.kernels.name[ran.rows], timeline.names)
     count = np.bincount(key, minlength=len(texts))
-    ns = sum_by(key, ran.end - ran.start, len(texts))
+    ns = sum_by(key, ran.end, len(texts), since=ran.start)
     total.kernels = {
         texts[one]: Work(count=int(count[one]), ns=int(ns[one]))
         for one in np.flatnonzero(count).tolist()

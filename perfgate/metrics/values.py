@@ -1,10 +1,10 @@
 """The numbers of the metrics, of one process and of each of its devices, and the tables of what
-they are made of; whether they mean anything it cannot know."""
+they are made of; and why a metric has none: what was not recorded is unknown, never zero."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, Literal
 
 import numpy as np
 
@@ -12,10 +12,13 @@ from perfgate.metrics.attribution import Segments
 from perfgate.metrics.devices import Devices
 from perfgate.metrics.intervals import Idle, Windows, capped_mean, sum_by
 from perfgate.metrics.process import Process
-from perfgate.metrics.tally import NCCL_KERNEL, Tally, Work, copy_words
-from perfgate.model.metric import COUNTS, EXPOSED, METRICS, Kind, Metric
+from perfgate.metrics.tally import MOST_OUTSIDE, NCCL_KERNEL, Tally, Work, copy_words
+from perfgate.model.arrays import distinct
+from perfgate.model.metric import CALLED, COUNTS, EXPOSED, METRICS, PERIODS, Kind, Metric
+from perfgate.model.note import Note, note
 from perfgate.model.sample import (
     MEMSETS,
+    NO_NCCL,
     OTHER_KERNELS,
     OTHER_RANGES,
     OTHER_SYNCS,
@@ -28,11 +31,103 @@ from perfgate.model.sample import (
 )
 from perfgate.model.timeline import Ints, MemoryKind
 
+MOST_LOST: Final = 0.001
+"""Share of the steps' launches that may lack their kernel; of 27 951 launches in captures of an
+H200 none does."""
+MOST_STEPS_LACKING: Final = 0.25
+"""Share of the steps that may lack calls: half of them would move the median of a count."""
+FEWEST_APART: Final = 0.5
+"""Calls a step from which a capture without any copy lacks them: single ones may copy nothing."""
+Absent = dict[Metric, Note]
+
+_FROM_OPERATIONS: Final = tuple(metric for metric in METRICS if metric not in (*CALLED, *PERIODS))
+_NCCL: Final = (Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS)
+_FROM_KERNELS: Final = (Metric.KERNEL_MS, Metric.GAP_MS, Metric.NCCL_MS, *EXPOSED)
+_FROM_COPIES: Final = tuple(
+    metric for metric in _FROM_OPERATIONS if metric not in (Metric.KERNEL_MS, Metric.NCCL_MS)
+)
+
 TOP_RANGES = TOP_SYNCS = 40
 TOP_KERNELS = 100
 """An eager loop with an unfused optimizer ran 41 of them on an H200; one that is folded away seems
 to be gone."""
 _TIMES = (Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_MS, Metric.MEM_EXPOSED_MS, Metric.GAP_MS)
+
+
+def why_absent(process: Process, devices: Devices) -> Absent:
+    """Each metric that is not known, and why; reasons of the steps come before the capture's."""
+    steps, totals, missing = process.steps, process.totals, process.timeline.missing
+    absent: Absent = {}
+    if why := missing.get("devices"):
+        absent |= dict.fromkeys((Metric.GAP_MS, *EXPOSED), why)
+    if copies := totals.unknown_host:
+        absent[Metric.PAGEABLE_COPIES] = note("host-memory-unknown", copies=copies)
+    for metrics, why in _unrecorded(process, devices):
+        absent |= dict.fromkeys(metrics, why)
+    if not len(totals.calls.start):
+        why = None if len(process.timeline.calls.start) else missing.get("calls")
+        absent |= dict.fromkeys(CALLED, why or note("no-calls", pid=process.pid))
+    elif why := _calls_lost(process):
+        absent |= dict.fromkeys(CALLED, why)
+    if steps.whole:
+        absent |= dict.fromkeys(PERIODS, note("window-as-one"))
+    elif process.windows is None:
+        why = note("no-period", steps=len(steps), blocks=1 + int(steps.resumes.sum()))
+        absent |= dict.fromkeys((*PERIODS, Metric.GAP_MS), why)
+    elif not np.median(process.periods):
+        absent[Metric.GAP_MS] = note("period-is-zero")
+    if why := why_unplaced(process):
+        absent |= dict.fromkeys((*PERIODS, *_FROM_OPERATIONS), why)
+    return absent
+
+
+def why_unplaced(process: Process) -> Note | None:
+    """Why nothing is known of the steps' operations: no call links them to a step.
+
+    Without what it launched it is not known when a step was complete.
+    """
+    outside, linkable = process.totals.outside, process.totals.linkable
+    return note("launches-unknown", count=outside) if outside > MOST_OUTSIDE * linkable else None
+
+
+def _unrecorded(process: Process, devices: Devices) -> Iterator[tuple[Iterable[Metric], Note]]:
+    """What is not known where there is no operation, no kernel, no kernel of NCCL's, or no copy."""
+    timeline, totals, pid = process.timeline, process.totals, process.pid
+    calls = totals.copying
+    if not len(timeline.copies.start) and calls and calls >= FEWEST_APART * len(process.steps):
+        why = timeline.missing.get("copies") or note("copies-not-recorded", calls=calls)
+        yield _FROM_COPIES, why
+    launched = int(totals.by_segment[Metric.LAUNCHES].sum())
+    is_lost = bool(launched) or 0 < totals.launched == totals.lost
+    if not totals.devices:
+        why = timeline.missing.get("kernels") or note("nothing-on-a-gpu")
+        if timeline.gpu_operations:
+            why = note("no-gpu-work", pid=pid)
+        yield _FROM_OPERATIONS, why
+    elif not totals.kernels and is_lost:
+        count = launched or totals.launched
+        yield _FROM_KERNELS, note("work-not-recorded", pid=pid, launched=count)
+    elif not devices.nccl.any():
+        whole = len(timeline.graphs.start)
+        yield _NCCL, note("no-nccl-outside-graphs") if whole else NO_NCCL
+
+
+def _calls_lost(process: Process) -> Note | None:
+    """Whether the capture lacks calls whose operations it holds, so that a count may lack them.
+
+    What was launched before the capture began and ran in its first steps has no call in it either:
+    a quarter of the steps is left out.
+    """
+    steps, segments, totals = process.steps, process.segments, process.totals
+    if steps.whole:
+        lost, held = int(totals.calls_lost.sum()), int(totals.operations.sum())
+        few, what = MOST_LOST * held, "operations"
+    else:
+        first = len(steps) // 4
+        later = (segments.step >= first) & (totals.calls_lost > 0)
+        lost, held = len(distinct(segments.step[later])), len(steps) - first
+        few, what = MOST_STEPS_LACKING * held, "steps"
+    return note("calls-lost", lacking=lost, held=held, what=what) if lost > few else None
 
 
 def process_values(

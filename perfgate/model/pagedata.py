@@ -198,12 +198,3 @@ def page_data_text(data: PageData) -> str:
     text = escape_json(data.model_dump_json(exclude_defaults=True))
     # The format is a default as well, and must be one.
     return f'{{"format":{data.format},{text[1:]}\n'
-
-
-def read_page_data(text: str) -> PageData:
-    """Return what a page is made of, of a JSON text.
-
-    Raises:
-        pydantic.ValidationError: the text is not one of this format.
-    """
-    return PageData.model_validate_json(text)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 from perfgate.model.note import Note
@@ -86,40 +87,19 @@ class Finding(Record):
     """On the capture's own clock: of the operation or the call itself."""
     duration_ns: int
     pid: int
-    bytes: int | None = None
-    """None where the rule does not say."""
 
 
-class PlacedFinding(Record):
-    """What one rule found under one innermost NVTX range of a process's steps, per step."""
+class PlacedFindings(Record):
+    """What one rule found under one innermost NVTX range, per step: the mean over the processes
+    that have steps."""
 
-    rule: RuleName
-    range: str
-    """Grouped as in `RangeSample.name`."""
     count: float
-    """Findings per step."""
     ms: float
-    """Their time per step: on the GPU for copies and memsets, in the call for calls."""
-    bytes: float = 0.0
-    steps: int
-    """In how many of the steps there was one."""
+    """Their time: on the GPU for copies and memsets, in the call for calls."""
 
 
-class ProcessFindings(Record):
-    """The findings of one process, placed."""
-
-    pid: int
-    steps: int
-    """How many there are; 0 where the captured window was taken as one."""
-    rows: tuple[PlacedFinding, ...]
-    """By rule, then by time, descending."""
-
-
-class Placing(Record):
-    """All findings of a capture, placed."""
-
-    processes: tuple[ProcessFindings, ...]
-    """Those that have steps, in the order of `Timeline.processes`."""
+Placing = Mapping[tuple[RuleName, str], PlacedFindings]
+"""All findings of a capture, by rule and by range, grouped as in `RangeSample.name`."""
 
 
 class RuleChange(Record):
@@ -128,10 +108,10 @@ class RuleChange(Record):
 
     rule: RuleName
     range: str
-    before: PlacedFinding | None = None
+    before: PlacedFindings | None = None
     """None where it found nothing there, or the other side was not asked: see
     `RuleChanges.compared`."""
-    now: PlacedFinding
+    now: PlacedFindings
 
 
 class RuleChanges(Record):

@@ -209,14 +209,15 @@ class Cleaner:
         """Take the variables that may be secrets: those that look so, and those that `pass_env`
         names."""
         self._env, self._pass_env = dict(env or {}), frozenset(pass_env)
-        self._names = {
-            form: name
+        self._forms = {
+            text: (name, cut)
             for name, value in self._env.items()
             if looks_secret(name, value) or (name in self._pass_env and name not in NEVER_WITHHELD)
             for part in _parts(name, value)
-            for form in _forms(part)
+            for text, cut in _forms(part)
         }
-        """By what a text may hold of a secret."""
+        """By what a text may hold of a secret: its name, and how much of an end says that it is
+        there; nothing of one that is only looked for as a word."""
 
     def knowing(self, env: Mapping[str, str], pass_env: Collection[str] = ()) -> Cleaner:
         """One that knows these variables as well, and takes more of them for secrets."""
@@ -225,16 +226,18 @@ class Cleaner:
     def clean(self, text: str) -> str:
         """The text without secrets: in the place of each stands the name of its variable."""
         spans = [(start, end, UNNAMED) for start, end in _patterned(text)]
-        joined = _INTERRUPTED.sub("", text) if self._names else ""
+        joined = _INTERRUPTED.sub("", text) if self._forms else ""
         places: Sequence[int] = ()
-        for (form, is_word), name in self._names.items():
-            if is_word:
+        for form, (name, cut) in self._forms.items():
+            if not cut:
                 word = re.finditer(rf"{_BEGINS}{re.escape(form)}(?![A-Za-z0-9])", text)
                 spans += ((*found.span(), name) for found in word)
-                continue
-            for start, end in _held(form, joined):
+            elif form[:cut] in joined or form[-cut:] in joined:
                 places = places or _places(text)
-                spans.append((places[start], places[end - 1] + 1, name))
+                spans += (
+                    (places[start], places[end - 1] + 1, name)
+                    for start, end in _held(form, cut, joined)
+                )
         return _without(text, spans) if spans else text
 
     def record(self, held: T) -> T:
@@ -291,16 +294,17 @@ def _is_common(name: str, value: str) -> bool:
     return value[0].isdigit() or not _SECRET_NAME.search(_CAMEL.sub("_", name).upper())
 
 
-def _forms(value: str) -> Iterator[tuple[str, bool]]:
-    """A value as texts may hold it, without what may interrupt it; or as it is, and that it is one
-    only where it is no part of a longer word."""
+def _forms(value: str) -> Iterator[tuple[str, int]]:
+    """A value as texts may hold it, without what may interrupt it, each with how much of its
+    beginning or end stays where it is cut; 0 where it is no part of a longer word."""
     if len(value) < SHORTEST_WITHIN:
-        yield value.strip(_AROUND), True
+        yield value.strip(_AROUND), 0
         return
     for written in _encoded(value):
         text = _INTERRUPTED.sub("", written).strip(_AROUND)
         if len(text) >= SHORTEST:
-            yield text, False
+            is_whole = re.search(r"://|^/", text) is not None
+            yield text, len(text) if is_whole else max(SHORTEST, min(12, len(text) // 2))
 
 
 def _encoded(value: str) -> Iterator[str]:
@@ -320,20 +324,25 @@ def _encoded(value: str) -> Iterator[str]:
         yield core.replace("+", "-").replace("/", "_")
 
 
-def _held(form: str, text: str) -> Iterator[tuple[int, int]]:
+def _held(form: str, cut: int, text: str) -> Iterator[tuple[int, int]]:
     """Where a text holds a value, or its beginning or end next to where it was cut."""
-    is_whole = re.search(r"://|^/", form) is not None
-    cut = len(form) if is_whole else max(SHORTEST, min(12, len(form) // 2))
-    for found in re.finditer(re.escape(form[:cut]), text):
-        start = found.start()
+    for start in _each(form[:cut], text):
         end = start + _alike(form, text[start : start + len(form)])
         if end - start == len(form) or _CUT_BEHIND.match(text, end):
             yield start, end
-    for found in re.finditer(re.escape(form[-cut:]), text):
-        end = found.end()
+    for tail in _each(form[-cut:], text):
+        end = tail + cut
         start = end - _alike(form[::-1], text[max(end - len(form), 0) : end][::-1])
         if end - start == len(form) or _CUT_BEFORE.search(text[max(start - 43, 0) : start]):
             yield start, end
+
+
+def _each(part: str, text: str) -> Iterator[int]:
+    """Where in a text a part of it begins, each time."""
+    at = text.find(part)
+    while at >= 0:
+        yield at
+        at = text.find(part, at + len(part))
 
 
 def _alike(one: str, other: str) -> int:

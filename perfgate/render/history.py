@@ -1,12 +1,21 @@
-"""The blessed baselines of a workload through git's history, as text and as JSON."""
+"""The blessed baselines of a workload through git's history, as text and as JSON; and what
+`perfgate calibrate` found of one, as text."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Final
 
-from perfgate.model.history import BlessedVersion, History, MachineHistory
+from perfgate.model.history import (
+    BlessedVersion,
+    CalibratedTime,
+    Calibration,
+    History,
+    MachineHistory,
+)
 from perfgate.model.metric import METRICS, Basis, Metric
+from perfgate.model.note import Note
 from perfgate.render.page import Page, Row
 from perfgate.render.records import moment
 from perfgate.words import numbers, say
@@ -84,3 +93,62 @@ def _notes(page: Page, version: BlessedVersion) -> None:
         page.prose(text, label="unreadable", style="yellow")
     for one in version.unlike:
         page.prose(f"{_commit(version)}: {say.fact(one)}", label="* not alike")
+
+
+# What `perfgate calibrate` found: SDs next to the defaults, what a gate sees, which budgets hold
+
+PROMINENT = (Metric.STEP_MS, Metric.KERNEL_MS)
+"""The times whose smallest slowdown is said in a sentence."""
+
+CALIBRATED = ("metric", ">run SD", ">occasion SD", ">defaults", ">smallest", ">budget")
+
+
+def calibration_text(
+    page: Page, found: Calibration, held: Sequence[Note], *, path: str | None = None
+) -> str:
+    """Return what was found of one workload, what a gate holds it to, and where it was written."""
+    rows, baseline = found.times, found.baseline
+    measured = f"{plural(found.runs, 'unchanged run')} over {plural(found.occasions, 'occasion')}"
+    page.heading(baseline.workload, f": {measured} on {one_line(baseline.machine.gpu_name)}")
+    span = moment(found.first) + (f" to {moment(found.last)}" if found.first != found.last else "")
+    page.prose(span, label="measured")
+    sees = [
+        f"{numbers.percent(row.smallest)} of {row.metric}"
+        for row in rows
+        if row.metric in PROMINENT
+    ]
+    if sees:
+        text = f"The smallest slowdown this gate can see here is {' and '.join(sees)}."
+        page.prose(text, label="sees", style="bold")
+    page.blank()
+    page.table(CALIBRATED, [_time(row) for row in rows])
+    page.blank()
+    with_points = any(row.unit == "pp" for row in rows)
+    page.prose(
+        f"smallest: the loss that a gate of {found.gate_runs} runs tells from noise in half of all "
+        "cases; what it holds in the end, by an A/B run where it may make one, stands below."
+        + (" pp: percentage points of a step." if with_points else ""),
+        style="dim",
+    )
+    page.facts("note", map(say.in_one_line, (*found.notes, *held)))
+    page.file(path)
+    return page.text
+
+
+def _time(row: CalibratedTime) -> Row:
+    prior = METRICS[row.metric].time
+    assert prior is not None
+
+    def hundredths(fraction: float) -> str:
+        return f"{numbers.hundredths(fraction, 2, signed=False)} {row.unit}"
+
+    # Of one occasion the record holds the default, which is no finding.
+    occasion_sd = hundredths(row.spread.occasion_sd) if row.spread.occasions > 1 else "not known"
+    return (
+        row.metric.value,
+        hundredths(row.spread.run_sd),
+        occasion_sd,
+        f"{100 * prior.prior_sd:g}, {100 * prior.occasion_sd:g} {row.unit}",
+        hundredths(row.smallest),
+        numbers.limit(row.budget, row.unit),
+    )

@@ -117,17 +117,15 @@ class Page:
         wrapped = textwrap.wrap(held, room, break_on_hyphens=False, break_long_words=False) or [""]
         return [part.replace(HELD, " ") for part in wrapped] + [f"  {part}" for part in command]
 
-    def fits(self, titles: Sequence[str], rows: Sequence[Row]) -> bool:
-        """Say whether a table fits with two spaces between its columns and nothing wrapped."""
-        needed = Measurement.get(self._console, self._console.options, _table(titles, rows)).maximum
-        return 2 + needed <= self.width
-
     def table(self, titles: Sequence[str], rows: Sequence[Row], *, indent: int = 2) -> None:
-        """Write a table under a ruled head; columns without content are left out."""
+        """Write a table under a ruled head, two spaces between its columns where that fits; columns
+        without content are left out."""
         if not rows:
             return
-        gap = 2 if self.fits(titles, rows) else 1
-        table = _table(titles, rows, gap=gap)
+        table, gap = _table(titles, rows, gap=2), 2
+        needed = Measurement.get(self._console, self._console.options, table).maximum
+        if 2 + needed > self.width:
+            table, gap = _table(titles, rows, gap=1), 1
         least = sum((column.min_width or 0) + gap for column in table.columns)
         self._console.width = max(self.width - indent, least)
         with self._console.capture() as made:
@@ -136,7 +134,7 @@ class Page:
         self._file.write(textwrap.indent(made.get(), " " * indent))
 
 
-def _table(titles: Sequence[str], rows: Sequence[Row], *, gap: int = 2) -> Table:
+def _table(titles: Sequence[str], rows: Sequence[Row], *, gap: int) -> Table:
     table = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False)
     shown = [n for n in range(len(titles)) if any(len(row[n]) for row in rows)]
     for n in shown:

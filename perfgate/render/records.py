@@ -17,13 +17,7 @@ from perfgate.model.note import Note
 from perfgate.model.verdict import MetricVerdict
 from perfgate.render.filling import environment
 from perfgate.render.page import Page, Row
-from perfgate.render.samples import (
-    absent_lines,
-    invalid_lines,
-    kernels_table,
-    missing_lines,
-    ranges_table,
-)
+from perfgate.render.samples import invalid_lines, kernels_table, ranges_table, reasons
 from perfgate.render.text import share_rows
 from perfgate.render.verdict import change_cell
 from perfgate.words import numbers, say
@@ -141,8 +135,8 @@ def difference_table(page: Page, rows: Sequence[MetricVerdict], *, titles: tuple
 def side_lines(page: Page, title: str, side: Side, end: str = "") -> None:
     """Write what a side is and, of a capture, what `perfgate inspect` says that it lacks."""
     page.heading(title, f": {one_line(say.fact(side.label), longest=1000)}{end}")
-    missing_lines(page, side.missing)
-    absent_lines(page, side.absent)
+    reasons(page, "missing", side.missing)
+    reasons(page, "unmeasured", side.absent)
     invalid_lines(page, side.invalid)
 
 

@@ -4,7 +4,7 @@ kernel, as text and as JSON."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from perfgate.model.metric import METRICS, PERIODS, Kind, Metric
@@ -47,7 +47,7 @@ def sample_text(
     """
     text = plural(len(samples), "process", "processes")
     page.heading(source, f": {text}")
-    missing_lines(page, missing or {})
+    reasons(page, "missing", missing or {})
     for sample in samples:
         page.blank()
         _process(page, sample)
@@ -64,7 +64,7 @@ def _process(page: Page, sample: ProcessSample) -> None:
     page.heading(f"process {sample.pid}{rank}", f": {measured}{window}")
     unit = "per step" if sample.steps else "in all"
     _values(page, sample, unit)
-    absent_lines(page, sample.absent)
+    reasons(page, "unmeasured", sample.absent)
     invalid = [one for one in sample.notes if one.severity is Severity.INVALID]
     if sample.nvtx_step_ms is not None:
         # Why that may be less than the step is said by the notes, which know where the rest went.
@@ -93,28 +93,19 @@ def _values(page: Page, sample: ProcessSample, unit: str) -> None:
     page.table(("metric", f">{unit}", f">{share}", "what it is*"), rows)
 
 
-def missing_lines(page: Page, missing: Mapping[str, Note]) -> None:
-    """Write what a capture lacks, and why."""
-    reasons = {what: say.fact(why) for what, why in missing.items()}
-    page.facts("missing", _by_reason(reasons))
+def reasons(page: Page, label: str, why: Mapping[str, Note] | Mapping[Metric, Note]) -> None:
+    """Write what is not there, and why; what shares a reason stands before it, so that each is
+    shown once."""
+    facts = {what: say.fact(one) for what, one in why.items()}
+    for reason in dict.fromkeys(facts.values()):
+        of = ", ".join(what for what, own in facts.items() if own == reason)
+        page.prose(f"{of}: {reason}", label=label)
 
 
 def invalid_lines(page: Page, notes: Sequence[Note]) -> None:
     """Write why a gate would not count a run like this."""
     texts = (f"{say.fact(one)}. A gate does not count such a run." for one in notes)
     page.facts("INVALID", texts)
-
-
-def absent_lines(page: Page, absent: Mapping[Metric, Note]) -> None:
-    """Write which metrics could not be measured, and why."""
-    reasons = {metric.value: say.fact(absent[metric]) for metric in METRICS if metric in absent}
-    page.facts("unmeasured", _by_reason(reasons))
-
-
-def _by_reason(reasons: Mapping[str, str]) -> Iterator[str]:
-    """What shares a reason stands before it, so that each is shown once."""
-    for why in dict.fromkeys(reasons.values()):
-        yield f"{', '.join(what for what, own in reasons.items() if own == why)}: {why}"
 
 
 def _devices(page: Page, devices: Sequence[DeviceSample]) -> None:

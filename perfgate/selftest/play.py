@@ -229,7 +229,6 @@ class _Play:
             Blessing(by="perfgate selftest", at=datetime.now(UTC), reason=why),
             code_now=code_now(kept.result.code, self.project, baselines="baselines"),
             settings=Settings(),
-            consent=blessing.Consent(insist=True),
         )
         store.baselines.save(baseline, replacing=None)
         return baseline

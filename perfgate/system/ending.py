@@ -70,15 +70,18 @@ def end_all(find: Callable[[], Collection[psutil.Process]]) -> tuple[str, ...]:
     names: list[str] = []
     with holding_signals_back() as in_a_hurry:
         # Repeated, because a process may start another between being found and being ended.
-        for sweep in range(_SWEEPS):
+        for number in (signal.SIGTERM, *(signal.SIGKILL for _ in range(_SWEEPS))):
             strays = find()
             if not strays:
                 break
-            if sweep == 0:
-                names = _signal(strays, signal.SIGTERM)
-                _wait(strays, timeout_s=GRACE_S, give_up=in_a_hurry)
-            _signal(strays, signal.SIGKILL)
-            _wait(strays, timeout_s=1.0)
+            is_asked = number is signal.SIGTERM
+            ended = _signal(strays, number)
+            names = names or ended
+            deadline = time.monotonic() + (GRACE_S if is_asked else 1.0)
+            while any(map(_lives, strays)) and time.monotonic() < deadline:
+                if is_asked and in_a_hurry():
+                    break
+                time.sleep(0.01)
     return tuple(names)
 
 
@@ -92,18 +95,6 @@ def _signal(processes: Iterable[psutil.Process], number: signal.Signals) -> list
     return names
 
 
-def _wait(
-    processes: Collection[psutil.Process],
-    *,
-    timeout_s: float,
-    give_up: Callable[[], bool] = lambda: False,
-) -> None:
-    """Wait until none of some processes lives; a zombie does not."""
-    deadline = time.monotonic() + timeout_s
-    while any(map(_lives, processes)) and time.monotonic() < deadline and not give_up():
-        time.sleep(0.01)
-
-
 def _living(pids: Iterable[int]) -> list[psutil.Process]:
     found: list[psutil.Process] = []
     for pid in pids:
@@ -113,6 +104,7 @@ def _living(pids: Iterable[int]) -> list[psutil.Process]:
 
 
 def _lives(process: psutil.Process) -> bool:
+    """Whether a process lives; a zombie does not."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.Error:

@@ -201,7 +201,7 @@ def rules_on(
         tool = find_tool()
         placed = _placed(now.capture, tool)
         blind = tuple(kind for kind in lacking(now.side) if kind in LOOKED_AT)
-        if blind and not any(process.rows for process in placed.processes):
+        if blind and not placed:
             return RuleChanges(why_not=note("rules-blind", kinds=blind))
         if before.capture is None:
             return rule_changes(None, placed, why_alone=note("rules-alone"))

@@ -39,11 +39,6 @@ TEXT: Final[Rows] = {
         "What lies there could be taken for this gate's",
         "Delete it on the runner.",
     ),
-    "runner-file-not-written": (
-        "{path}: cannot be written ({reason})",
-        "The runner reads from it what the step has come to",
-        "See to the runner's disk.",
-    ),
     # The gate as a step
     "change-unknown": "what it changes of its gate is not known: {reason:quote}",
     "workloads-not-collected": (
@@ -51,7 +46,6 @@ TEXT: Final[Rows] = {
         "",
         "See what pytest says: pytest --perfgate --collect-only",
     ),
-    "python-not-started": "{python} cannot be started: {reason}",
     "gate-processes-ended": "Ended what the gate had left running: {processes:list}",
     "gate-without-verdict": (
         "The gate ended with exit status {status} and left no verdict",
@@ -76,7 +70,6 @@ TEXT: Final[Rows] = {
         "The workspace is not clean, and what is measured in it cannot be blessed: "
         "{count:file|files} changed or not tracked, among them {first:list}"
     ),
-    "workspace-unknown": "git cannot say whether the workspace is clean: {reason:quote}",
     # GitHub's answers
     "github-unreachable": ("{request}: no answer: {reason:quote}", _ASKED_AGAIN, _AGAIN),
     "github-refused": (

@@ -29,7 +29,6 @@ TEXT: Final[Rows] = {
         "Wait for that gate to end, or raise lock_timeout_s in [tool.perfgate].",
     ),
     "gpu-waited-for": "Waiting for {holder}, which holds {what}, for at most {limit_s:s}",
-    "gpu-gone": "GPU {gpu} is gone: {why}",
     "gpu-in-use": "GPU {gpu} is in use by {by:list}",
     "gpu-utilised": "GPU {gpu} is busy: {percent} % utilised before the run",
     "gpu-itself": "GPU {gpu}",
@@ -40,7 +39,6 @@ TEXT: Final[Rows] = {
     "gpu-not-sampled": (
         "could not be sampled ({why:raw}): throttling and neighbours would go unseen"
     ),
-    "gpu-no-sample": "no sample was taken: the run was over at once",
     "gpu-no-process-listed": "the driver never listed a process of this run: all samples count",
     "sensor-unread": "{sensor:raw} could not be read ({why:raw}){blind}",
     "blind-to-throttling": ": throttling would go unseen",
@@ -54,7 +52,6 @@ TEXT: Final[Rows] = {
     "variable-not-set": "not set",
     "machine-without-gpu": "this machine",
     "other-gate": "another gate",
-    "other-gate-here": "another perfgate (pid {pid} of {user}, since {since})",
     "other-gate-of": "another perfgate (pid {pid} of {user}, workload {workload}, since {since})",
     "locks-not-absolute": (
         "{variable}={folder:quote}: is no absolute path",

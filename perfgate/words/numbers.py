@@ -18,9 +18,7 @@ def milliseconds(ms: float) -> str:
     magnitude = abs(ms)
     if magnitude >= _HUGE or 0 < magnitude < 0.00005:
         return f"{ms:.2e}"
-    limits = (1000, 100, 10, 1)
-    decimals = next((n for n, limit in enumerate(limits) if magnitude >= limit), len(limits))
-    return "0" if ms == 0 else f"{ms:,.{decimals}f}"
+    return "0" if ms == 0 else f"{ms:,.{_decimals(magnitude, (1000, 100, 10, 1))}f}"
 
 
 def count(value: float) -> str:
@@ -36,9 +34,12 @@ def signed(value: float) -> str:
     magnitude = abs(value)
     if not 1e-3 <= magnitude < 1e15:
         return f"{value:+.3g}"
-    limits = (100, 10, 1, 0.1, 0.01)
-    decimals = next((n for n, limit in enumerate(limits) if magnitude >= limit), len(limits))
-    return trimmed(f"{value:+.{decimals}f}")
+    return trimmed(f"{value:+.{_decimals(magnitude, (100, 10, 1, 0.1, 0.01))}f}")
+
+
+def _decimals(magnitude: float, limits: tuple[float, ...]) -> int:
+    """None from the first limit on, one from the second, and so on."""
+    return next((n for n, limit in enumerate(limits) if magnitude >= limit), len(limits))
 
 
 def size(n_bytes: float) -> str:

@@ -17,7 +17,7 @@ from support.project import Project, loops
 from syrupy.assertion import SnapshotAssertion
 
 from perfgate.model.metric import Metric
-from perfgate.model.pagedata import read_page_data
+from perfgate.model.pagedata import PageData
 
 Shard = Callable[..., int]
 
@@ -95,7 +95,7 @@ def test_two_open_shards_are_one_open_gate(three: Project, shard: Shard) -> None
     assert {one.machine.gpu_name for one in merged.workloads if one.machine is not None} == {
         "NVIDIA H200"
     }
-    page = read_page_data((three.root / "page.json").read_text("utf-8"))
+    page = PageData.model_validate_json((three.root / "page.json").read_text("utf-8"))
     assert all(one.baseline is not None for one in page.workloads)
     assert "GATE OPEN" in (three.root / "all.html").read_text("utf-8")
 
@@ -152,7 +152,7 @@ def test_a_workload_on_two_kinds_of_gpu_is_two_rows(three: Project, shard: Shard
         f"{name} on NVIDIA H100 80GB HBM3: INCOMPARABLE" for name in NAMES
     )
     assert merged.machine is None
-    page = read_page_data((three.root / "page.json").read_text("utf-8"))
+    page = PageData.model_validate_json((three.root / "page.json").read_text("utf-8"))
     assert [(one.verdict, one.gate, one.machine) for one in page.workloads] == [
         (one.verdict, one.gate, one.machine) for one in merged.workloads
     ]
@@ -274,7 +274,7 @@ def test_what_cannot_be_read_shuts_the_merged_gate_and_the_rest_is_shown(
     seen = three.perfgate("merge", "gates", *OUTPUTS, columns=400)
     assert (seen.status, seen.err) == (1, "")
     merged = three.written("all.json")
-    page = read_page_data((three.root / "page.json").read_text("utf-8"))
+    page = PageData.model_validate_json((three.root / "page.json").read_text("utf-8"))
     measured = [one.verdict.workload for one in merged.workloads]
     if file == "page.json":
         assert merged.shut_codes == ("merge-page-left-out",)

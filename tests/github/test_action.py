@@ -282,6 +282,7 @@ def marked(machine: Machine) -> str:
 def the_gpu_is_free(folder: Path) -> None:
     with gpu_lock(
         replayed.MANIFEST_READ.machine.gpus,
+        workload="mlp",
         timeout_s=0.1,
         on_wait=lambda waits: pytest.fail(waits.code),
         folder=folder / "perfgate-locks",

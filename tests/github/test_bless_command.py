@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from support import records
 from support.jobs import Job
 from support.promotion import RUN_URL, Scene, place
-from support.rest import NOT_ACCESSIBLE, Answer, GitHub, primary_limit, zipped
+from support.rest import Answer, GitHub, primary_limit, zipped
 from syrupy.assertion import SnapshotAssertion
 
 from perfgate.github.bless import LONGEST_REASON, Wish, read_comment
 from perfgate.github.kept import commit_message
 from perfgate.model.baseline import Blessing, Commit
-from perfgate.model.errors import BlessRefused
+from perfgate.model.errors import BlessRefused, PackageMissing
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.record import LARGEST_RESULT
@@ -45,7 +45,7 @@ def test_a_dispatch_commits_what_the_gate_has_kept_and_starts_the_next(job: Job)
     assert (blessing.by, blessing.reason) == ("ada via GitHub", "fused the loss")
     assert blessing.commit is not None
     assert (blessing.commit.sha, blessing.commit.dirty) == (job.scene.head, False)
-    assert (blessing.run_url, blessing.runner) == (f"{RUN_URL}/{run}", "h200-a")
+    assert blessing.run_url == f"{RUN_URL}/{run}"
     assert [one.workflow for one in job.hub.dispatched] == ["perfgate.yml"]
     assert job.hub.comments == {}
 
@@ -198,6 +198,20 @@ def test_nothing_of_the_branch_is_run_by_the_whole_command(job: Job, tmp_path: P
     assert not ran.exists()
 
 
+@pytest.mark.parametrize("command", ["approval", "bless", "comment", "occasions"])
+def test_without_pygithub_it_says_what_is_missing(command: str) -> None:
+    program = "import sys; sys.modules['github'] = None; from perfgate.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "github", command],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == PackageMissing.exit_code
+    assert "pip install" in done.stderr
+
+
 # What is blessed
 
 
@@ -276,10 +290,10 @@ def test_a_gate_that_a_label_started_is_one_of_the_branch(job: Job, label_later:
     assert newest(job) == (9.0 if label_later else 12.3)
 
 
-def test_where_github_does_not_answer_about_the_labels_gates_nothing_is_blessed(job: Job) -> None:
+def test_where_github_does_not_answer_about_gates_nothing_is_blessed(job: Job) -> None:
     job.gated()
     bad = Answer(502, {"message": "Bad Gateway"})
-    job.hub.fail("GET /actions/workflows/perfgate-approved.yml", bad, times=99)
+    job.hub.fail("GET /actions/runs", bad, times=99)
     assert job.dispatched().code == "github-unreachable"
 
 
@@ -333,17 +347,6 @@ def test_a_project_below_the_top_is_committed_there(
     assert "services/train/baselines/nvidia-h200/mlp.json" in job.hub.content("faster")
 
 
-def test_the_runner_is_the_self_hosted_one_if_github_says_which(job: Job) -> None:
-    job.scene.gate(job.scene.result(), runners=("h200-b", "h200-a"))
-    job.hub.fail("GET /actions/runs/[0-9]+/jobs", NOT_ACCESSIBLE)
-    for runner in (None, "h200-a, h200-b"):
-        assert job.dispatched(accept="true").code is None
-        baseline = job.scene.on_branch()
-        assert baseline is not None
-        assert baseline.blessing.runner == runner
-        job.hub.branches["faster"] = job.scene.head
-
-
 # The words
 
 
@@ -383,7 +386,7 @@ def test_what_is_no_such_command_is_refused(comment: str) -> None:
 
 
 def message(*workloads: str, reason: str = "why") -> str:
-    by = {"by": "ada via GitHub", "run_url": f"{RUN_URL}/7", "runner": "h200-a"}
+    by = {"by": "ada via GitHub", "run_url": f"{RUN_URL}/7"}
     return commit_message(workloads, Blessing(at=records.NOON, reason=reason, **by))
 
 
@@ -401,6 +404,5 @@ def test_whatever_the_words_there_are_three_paragraphs_and_our_trailers(reason: 
     assert len(said.splitlines()) == 1
     assert [line.partition(": ")[0] for line in trailers.splitlines()] == [
         "Perfgate-Run",
-        "Perfgate-Runner",
         "Blessed-by",
     ]

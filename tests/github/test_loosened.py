@@ -183,6 +183,20 @@ def test_a_base_that_cannot_be_found_is_no_base_without_differences(
     assert "origin/main" in machine.summary_text.replace("\\", "")
 
 
+def test_a_base_whose_workloads_cannot_be_collected_loosens_whatever_the_change_is(
+    runner: Runner,
+) -> None:
+    machine = runner("unchanged")
+    commit(machine, {"workloads/conftest.py": "raise RuntimeError('broken here')\n"})
+    machine.git("update-ref", "refs/remotes/origin/main", "HEAD")
+    machine.git("remote", "set-url", "origin", "/gone")
+    sha = commit(machine, {"workloads/conftest.py": None})
+    assert asked(machine, sha).status == 1
+    assert directions(machine) == {"this change": Direction.LOOSENS}
+    assert "broken here" in machine.summary_text
+    assert asked(machine, sha, label="perfgate-approved").status == 0
+
+
 def test_a_merge_queue_is_held_to_its_branch_and_what_it_takes_is_approved(runner: Runner) -> None:
     machine = runner("unchanged")
     commit(machine, {"pyproject.toml": f"{PYPROJECT}runs = 2\n"})

@@ -198,6 +198,8 @@ def test_a_change_is_looked_at_where_paths_are_named(
         ("", "skipped", "", 1),
         ("false", "cancelled", "", 1),
         ("false", "failure", "", 1),
+        ("", "success", "", 1),
+        ("", "skipped", "2", 1),
         ("", "success", "1", 0),
     ],
 )
@@ -214,6 +216,8 @@ def test_the_required_check_passes_unmeasured_only_where_the_change_was_looked_a
     first, *others = job["steps"]
     done = machine.run(first, {"needs": needs})
     assert done.status == status, done.log
+    assert ("::error::" in done.log) is bool(status)
+    assert ("perfgate-approved" in done.log) is (bool(status) and result == "skipped")
     unmeasured = (measure, result) == ("false", "skipped")
     known = {
         "steps": {

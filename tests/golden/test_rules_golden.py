@@ -12,7 +12,7 @@ from perfgate.metrics.measure import measure
 from perfgate.metrics.placing import place
 from perfgate.model.errors import LayoutUnknown
 from perfgate.model.metric import Metric
-from perfgate.model.reports import Finding, PlacedFinding, RuleName
+from perfgate.model.reports import Finding, PlacedFindings, RuleName
 from perfgate.model.timeline import Timeline
 from perfgate.profilers.nsys.export.timeline import read_timeline
 from perfgate.profilers.nsys.layouts import OLD_NAMES
@@ -46,7 +46,7 @@ def test_findings_of_every_version_are_the_same(recorded: Path, version: str) ->
     assert [len(rows) for rows in found.values()] == [20, 0, 0, 21]
     assert found == findings_of(recorded, "mlp-2024.2.3")
     assert found[COPIES][0] == Finding(
-        rule=COPIES, start_ns=150_102_143, duration_ns=436_219, pid=548, bytes=8_388_608
+        rule=COPIES, start_ns=150_102_143, duration_ns=436_219, pid=548
     )
     assert sum(row.duration_ns for row in found[COPIES]) == 8_406_075  # all of h2d
     assert found[SYNCS][0] == Finding(
@@ -64,25 +64,20 @@ def test_the_findings_of_an_eager_loop_by_range(recorded: Path, tmp_path: Path) 
     timeline = timeline_of(recorded, "mlp-h200-nsys2024.2.3", tmp_path)
     (sample,) = measure(timeline, step="step", steps=20)
     found = [row for rows in findings_of(recorded, "mlp-2024.2.3").values() for row in rows]
-    (process,) = place(found, timeline, step="step", steps=20).processes
-    assert (process.pid, process.steps) == (548, 20)
-    copied, synchronised = process.rows
-    assert copied == PlacedFinding(
-        rule=COPIES, range="h2d", count=1.0, ms=8.406075 / 20, bytes=8_388_608.0, steps=20
-    )
-    assert sample.values[Metric.PAGEABLE_COPIES] == 1.0
+    placed = place(found, timeline, step="step", steps=20)
     (theirs,) = sample.syncs
-    assert (synchronised.rule, synchronised.range) == (SYNCS, theirs.range)
-    assert (synchronised.count, synchronised.steps) == (theirs.count, 20)
-    assert synchronised.ms == pytest.approx(theirs.cpu_ms)
+    assert placed.keys() == {(COPIES, "h2d"), (SYNCS, theirs.range)}
+    assert placed[COPIES, "h2d"] == PlacedFindings(count=1.0, ms=8.406075 / 20)
+    assert placed[SYNCS, theirs.range].count == theirs.count
+    assert placed[SYNCS, theirs.range].ms == pytest.approx(theirs.cpu_ms)
+    assert sample.values[Metric.PAGEABLE_COPIES] == 1.0
 
 
-def test_each_of_two_ranks_has_its_own_findings(recorded: Path, tmp_path: Path) -> None:
+def test_of_two_ranks_it_is_the_mean(recorded: Path, tmp_path: Path) -> None:
     timeline = timeline_of(recorded, "two-ranks-h200-nsys2025.3", tmp_path)
     found = findings_of(recorded, "two-ranks-2024.2.3")[SYNCS]
-    placing = place(found, timeline, step=r"step \d+", is_pattern=True, steps=20)
-    assert [process.pid for process in placing.processes] == [973, 974]
+    placed = place(found, timeline, step=r"step \d+", is_pattern=True, steps=20)
     samples = measure(timeline, step=r"step \d+", is_pattern=True, steps=20)
-    for sample, process in zip(samples, placing.processes, strict=True):
-        waits = sum(one.count for one in sample.syncs if "Stream" in one.call or "Dev" in one.call)
-        assert sum(row.count for row in process.rows) == pytest.approx(waits)
+    calls = [one for sample in samples for one in sample.syncs]
+    waits = sum(one.count for one in calls if "Stream" in one.call or "Dev" in one.call)
+    assert sum(row.count for row in placed.values()) == pytest.approx(waits / 2)

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from perfgate.doctor import Examined, check_gpu, check_trial
-from perfgate.machine import Sampler, read_machine, wait_until_idle
+from perfgate.machine import read_machine, sampled, wait_until_idle
 from perfgate.model.errors import MachineUnreadable, NsysNotFound
 from perfgate.model.machine import Gpu
 from perfgate.model.order import RUN_COOKIE
@@ -123,11 +123,11 @@ def test_hidden_gpus_are_not_the_workloads() -> None:
 
 
 def test_a_loop_of_ours_has_a_clock_and_no_neighbour(gpu: Gpu) -> None:
-    with Sampler([gpu], run_id="a-run") as sampler:
+    with sampled([gpu], run_id="a-run") as samples:
         subprocess.run(
             [sys.executable, "-c", LOOP, "3"], env=env_of("a-run", gpu), check=True, timeout=120
         )
-    (found,) = sampler.conditions().gpus
+    (found,) = samples.conditions().gpus
     print(found)  # noqa: T201  (what a real driver says is worth reading in the log)
     assert found.samples >= 10
     assert found.sm_clock_mhz is not None
@@ -140,16 +140,16 @@ def test_a_loop_of_ours_has_a_clock_and_no_neighbour(gpu: Gpu) -> None:
 
 
 def test_a_loop_that_left_our_family_is_ours_by_its_cookie(gpu: Gpu) -> None:
-    with Sampler([gpu], run_id="a-run") as sampler, loop_of_nobody("a-run", gpu):
+    with sampled([gpu], run_id="a-run") as samples, loop_of_nobody("a-run", gpu):
         time.sleep(1.5)
-    (found,) = sampler.conditions().gpus
+    (found,) = samples.conditions().gpus
     print(found)  # noqa: T201
     assert found.neighbours == ()
     assert found.samples >= 5
 
 
 def test_a_stranger_that_comes_during_the_run_is_named(gpu: Gpu) -> None:
-    with Sampler([gpu], run_id="a-run") as sampler:
+    with sampled([gpu], run_id="a-run") as samples:
         ours = subprocess.Popen([sys.executable, "-c", LOOP, "30"], env=env_of("a-run", gpu))
         try:
             with loop_of_nobody("another-run", gpu) as pid:
@@ -157,7 +157,7 @@ def test_a_stranger_that_comes_during_the_run_is_named(gpu: Gpu) -> None:
         finally:
             ours.kill()
             ours.wait()
-    conditions = sampler.conditions()
+    conditions = samples.conditions()
     print(conditions)  # noqa: T201
     (found,) = conditions.gpus
     assert len(found.neighbours) == 1
@@ -170,12 +170,12 @@ def test_a_stranger_that_is_there_already_is_complained_about_before_and_named_a
 ) -> None:
     with loop_of_nobody("another-run", gpu) as pid:
         complaint = wait_until_idle([gpu], 0.5)
-        with Sampler([gpu], run_id="a-run") as sampler:
+        with sampled([gpu], run_id="a-run") as samples:
             time.sleep(0.5)
     assert complaint is not None
     assert (complaint.code, complaint.fields["gpu"]) == ("gpu-in-use", gpu.uuid)
     assert f"({pid})" in str(complaint.fields["by"])
-    assert [shown.endswith(f" ({pid})") for shown in sampler.conditions().gpus[0].neighbours] == [
+    assert [shown.endswith(f" ({pid})") for shown in samples.conditions().gpus[0].neighbours] == [
         True
     ]
 

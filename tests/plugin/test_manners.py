@@ -26,7 +26,7 @@ from perfgate.machine import gpu_lock
 from perfgate.model.metric import Metric
 from perfgate.model.note import Severity, note, quoted
 from perfgate.model.outcome import Outcome
-from perfgate.model.pagedata import page_data_text, read_page_data
+from perfgate.model.pagedata import PageData, page_data_text
 from perfgate.plugin.progress import Progress
 from perfgate.render.html import page_html
 
@@ -266,7 +266,7 @@ def test_the_pages_data_is_that_of_the_page_and_of_the_document(blessed: Project
     assert blessed.gate(*asked).status == 1
     document = blessed.written("gate.json")
     text = (blessed.root / "out" / "page.json").read_text("utf-8")
-    data = read_page_data(text)
+    data = PageData.model_validate_json(text)
     assert page_data_text(data) == text
     assert [one.verdict for one in data.workloads] == [one.verdict for one in document.workloads]
     assert (data.started_at, data.shut_by, data.machine) == (

@@ -117,7 +117,6 @@ class Scene(Local):
         conclusion: str | None = "failure",
         status: str = "completed",
         created_at: datetime = records.NOON,
-        runners: Sequence[str] = ("h200-a",),
     ) -> int:
         """Add a gate of the head commit that has kept these results; return the run's id."""
         run = self.hub.run(
@@ -127,14 +126,6 @@ class Scene(Local):
             status=status,
             created_at=created_at,
         )
-        jobs: list[dict[str, object]] = [
-            {"name": "Gate", "runner_name": runner, "labels": ["self-hosted", "gpu"]}
-            for runner in runners
-        ]
-        jobs.append(
-            {"name": "Verdict", "runner_name": "GitHub Actions 7", "labels": ["ubuntu-24.04"]}
-        )
-        self.hub.jobs[run] = jobs
         if results:
             self.keep(run, *results, artifact=artifact)
         return run

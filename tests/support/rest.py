@@ -180,8 +180,6 @@ class GitHub(AbstractContextManager["GitHub"]):
         self.runs: list[dict[str, object]] = []
         self.artifacts: dict[int, list[dict[str, object]]] = {}
         """By run."""
-        self.jobs: dict[int, list[dict[str, object]]] = {}
-        """By run."""
         self.files: dict[int, bytes] = {}
         """Zip files by artifact."""
         self.workflows: set[str] = set()
@@ -353,7 +351,6 @@ class GitHub(AbstractContextManager["GitHub"]):
                 "id": made,
                 "url": self.url(f"/actions/runs/{made}"),
                 "artifacts_url": self.url(f"/actions/runs/{made}/artifacts"),
-                "jobs_url": self.url(f"/actions/runs/{made}/jobs"),
                 "run_attempt": attempt,
                 "path": f".github/workflows/{workflow}",
                 "event": event,
@@ -443,11 +440,9 @@ class GitHub(AbstractContextManager["GitHub"]):
         ("POST", r"/issues/(\d+)/comments", "_create_comment"),
         ("PATCH", r"/issues/comments/(\d+)", "_edit_comment"),
         ("GET", r"/collaborators/([^/]+)/permission", "_permission"),
-        ("GET", r"/actions/workflows/([^/]+)/runs", "_list_runs"),
-        ("GET", r"/actions/runs", "_list_all_runs"),
+        ("GET", r"/actions/runs", "_list_runs"),
         ("GET", r"/actions/runs/(\d+)", "_get_run"),
         ("POST", r"/actions/workflows/([^/]+)/dispatches", "_dispatch"),
-        ("GET", r"/actions/runs/(\d+)/jobs", "_list_jobs"),
         ("GET", r"/actions/runs/(\d+)/artifacts", "_list_artifacts"),
         ("GET", r"/actions/artifacts/(\d+)/zip", "_redirect"),
         ("GET", r"/git/ref/heads/(.+)", "_get_ref"),
@@ -580,16 +575,9 @@ class GitHub(AbstractContextManager["GitHub"]):
         may = self.permissions[user]
         return Answer(200, {"permission": may, "role_name": may, "user": _user(user)})
 
-    def _list_runs(self, asked: Asked, workflow: str) -> Answer:
-        rows = [run for run in self.runs if run["path"] == f".github/workflows/{workflow}"]
-        known = rows or workflow in self.workflows
-        return self._runs(asked, rows) if known else not_found()
-
-    def _list_all_runs(self, asked: Asked) -> Answer:
-        return self._runs(asked, self.runs)
-
-    def _runs(self, asked: Asked, rows: list[dict[str, object]]) -> Answer:
-        of = [run for run in rows if asked.query.get("head_sha") in (None, run["head_sha"])]
+    def _list_runs(self, asked: Asked) -> Answer:
+        sha = asked.query.get("head_sha")
+        of = [run for run in self.runs if sha in (None, run["head_sha"])]
         newest = sorted(of, key=lambda run: str(run["created_at"]), reverse=True)
         return self._page(asked, newest, within="workflow_runs")
 
@@ -606,10 +594,6 @@ class GitHub(AbstractContextManager["GitHub"]):
         assert isinstance(inputs, dict)
         self.dispatched.append(Dispatch(workflow=workflow, ref=str(sent["ref"]), inputs=inputs))
         return Answer(204)
-
-    def _list_jobs(self, asked: Asked, run: str) -> Answer:
-        rows = self.jobs.get(int(run), [])
-        return self._page(asked, rows, within="jobs")
 
     def _list_artifacts(self, asked: Asked, run: str) -> Answer:
         return self._page(asked, self.artifacts[int(run)], within="artifacts")

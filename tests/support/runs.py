@@ -16,7 +16,7 @@ from perfgate.execute.context import RunContext
 from perfgate.execute.run import Measured
 from perfgate.model.errors import NsysCrashed, PerfgateError
 from perfgate.model.machine import Machine
-from perfgate.model.note import Note, note
+from perfgate.model.note import Note
 from perfgate.model.order import Ending, WorkerReport
 from perfgate.model.sample import Form
 from perfgate.model.settings import Settings
@@ -108,7 +108,6 @@ def ended(
     signal: str | None = None,
     timed_out: bool = False,
     nsys_hung: bool = False,
-    disk_was_full: bool = False,
     tail: tuple[str, ...] = (),
     captures: tuple[Captured, ...] = CAPTURED,
     crashed: bool = False,
@@ -124,7 +123,7 @@ def ended(
         tail=tail,
         log=LOG,
         crashed=crashed,
-        problem=note("nsys-disk-full") if disk_was_full else None,
+        problem=None,
     )
 
 

@@ -219,11 +219,10 @@ def test_disk_space_is_measured_where_results_will_be_kept(
 
 
 def test_locks_need_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert doctor.check_locks(tmp_path / "locks").ok is True
-    monkeypatch.setenv("PERFGATE_LOCKS", "locks")
-    assert doctor.check_locks().ok is False
     (tmp_path / "file").write_text("")
-    assert doctor.check_locks(tmp_path / "file").ok is False
+    for folder, ok in ((tmp_path, True), ("locks", False), (tmp_path / "file", False)):
+        monkeypatch.setenv("PERFGATE_LOCKS", str(folder))
+        assert doctor.check_locks().ok is ok
 
 
 def test_a_project_needs_workloads(tmp_path: Path) -> None:
@@ -247,13 +246,15 @@ def test_baselines_without_a_workload_are_named_or_why_they_are_not_known() -> N
     assert doctor.check_orphans(broken).said is broken
 
 
-def test_an_examination_goes_on_after_a_failure(tmp_path: Path) -> None:
+def test_an_examination_goes_on_after_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PERFGATE_LOCKS", str(tmp_path))
     found = doctor.examine(
         Examined(
             root=tmp_path,
             settings=Settings(nsys=str(tmp_path / "no-nsys")),
             env={"PATH": os.environ["PATH"], "GIT_CEILING_DIRECTORIES": str(tmp_path.parent)},
-            locks=tmp_path / "locks",
             library=FakeNvml(init_error=pynvml.NVML_ERROR_DRIVER_NOT_LOADED),
             python=str(tmp_path / "no-python"),
         )

@@ -149,8 +149,7 @@ def occasions(folder: Path | None) -> None:  # noqa: ARG001 - what older workflo
 def _job() -> Job:
     from perfgate.github.job import Job
 
-    here = Path.cwd()
-    return Job(root=find_root(here), cwd=here, env=dict(os.environ), python=sys.executable)
+    return Job(root=find_root(Path.cwd()), env=dict(os.environ))
 
 
 def _print(coded: Coded) -> None:

@@ -47,7 +47,7 @@ def export(
     """
     check_capture(rep)
     target = folder / f"{rep.stem}.sqlite"
-    with workshop(folder) as work, literal(work) as plain:
+    with workshop(folder) as (work, plain):
         source = f"source{rep.suffix if rep.suffix in REPORTS else REPORTS[0]}"
         (work / source).symlink_to(rep.absolute())
         command = export_command(
@@ -97,7 +97,7 @@ def answers(
     with open_export(sqlite):
         pass
     found: dict[Name, str] = {}
-    with workshop(folder) as work, literal(work) as plain:
+    with workshop(folder) as (work, plain):
         (work / "capture.sqlite").symlink_to(sqlite.absolute())
         argv = answers_command(
             tool.path,
@@ -191,15 +191,17 @@ def _run_quietly(
 
 
 @contextmanager
-def workshop(folder: Path) -> Iterator[Path]:
-    """Give a fresh folder inside `folder` and remove it: a result moves out within the disk."""
+def workshop(folder: Path) -> Iterator[tuple[Path, Path]]:
+    """Give a fresh folder inside `folder`, also as nsys takes it literally, and remove it: a result
+    moves out within the disk."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         work = Path(tempfile.mkdtemp(prefix="nsys-", dir=folder))
     except OSError as error:
         raise StoreFailed("nsys-folder-unwritable", path=str(folder), reason=str(error)) from error
     try:
-        yield work
+        with literal(work) as plain:
+            yield work, plain
     finally:
         shutil.rmtree(work, ignore_errors=True)
 

@@ -48,7 +48,7 @@ COLUMNS: Final[Mapping[str, tuple[ColumnKind, str | None]]] = {
     "Src Kind": (ColumnKind.WORDS, None),
     "Dst Kind": (ColumnKind.WORDS, None),
     "Memory Kind": (ColumnKind.WORDS, None),
-    "Bytes (B)": (ColumnKind.INTEGER, "bytes"),
+    "Bytes (B)": (ColumnKind.INTEGER, None),
     "PID": (ColumnKind.INTEGER, "pid"),
     "TID": (ColumnKind.INTEGER, None),
     "Device ID": (ColumnKind.INTEGER, None),

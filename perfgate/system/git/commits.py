@@ -3,6 +3,7 @@ commits left of files, and other commits checked out into folders of perfgate's 
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from contextlib import suppress
@@ -15,7 +16,7 @@ import psutil
 
 from perfgate.model.baseline import Commit
 from perfgate.model.errors import RepositoryUnreadable, RevisionMissing, WorktreeFailed
-from perfgate.system.git.asking import Env, ask, objects, printable
+from perfgate.system.git.asking import TIME_LIMIT_S, Env, ask, objects, printable
 from perfgate.system.git.files import changes, without_baselines
 
 
@@ -76,9 +77,10 @@ def resolve(root: Path, revision: str, *, env: Env = None) -> str:
         RevisionMissing: no commit of this clone has that name.
         RepositoryUnreadable: no git, no repository, or git refuses.
     """
-    if revision and not revision.startswith("-") and "\0" not in revision:
-        with suppress(RepositoryUnreadable):
-            return ask(root, env, "rev-parse", "--verify", f"{revision}^{{commit}}").strip()
+    given = os.fsencode(f"{revision}^{{commit}}\n")
+    asked = ask(root, env, "cat-file", "--batch-check", given=given, limit_s=TIME_LIMIT_S).split()
+    if len(asked) == 3 and asked[1] == "commit":  # else "missing"
+        return asked[0]
     is_cut = is_shallow(root, env=env)
     code = "revision-not-in-shallow-clone" if is_cut else "revision-not-in-clone"
     raise RevisionMissing(code, revision=revision)
@@ -177,9 +179,9 @@ def default_branch(root: Path, *, env: Env = None) -> str | None:
     Raises:
         RepositoryUnreadable: no git, no repository, or git refuses.
     """
-    with suppress(RepositoryUnreadable):
-        named = ask(root, env, "symbolic-ref", "--short", "refs/remotes/origin/HEAD")
-        return printable(named.strip().removeprefix("origin/"))
+    words = ("for-each-ref", "--format=%(symref:short)", "refs/remotes/origin/HEAD")
+    if named := ask(root, env, *words).strip():
+        return printable(named.removeprefix("origin/"))
     names = ("main", "master")
     refs = [f"{where}/{name}" for where in ("refs/heads", "refs/remotes/origin") for name in names]
     there = ask(root, env, "for-each-ref", "--format=%(refname:lstrip=-1)", *refs).split()

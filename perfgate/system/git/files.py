@@ -58,12 +58,13 @@ def ignored(root: Path, files: Collection[Path], *, env: Env = None) -> set[Path
 def is_same_repository(one: Path, other: Path, *, env: Env = None) -> bool:
     """Whether two folders lie in working trees or clones of one repository: of clones, by their
     first commits; False where git does not say."""
+    folders, common = (one, other), ("rev-parse", "--git-common-dir")
     # By first parents: a library that was merged with its history has brought its own first commit.
-    roots = ("rev-list", "--max-parents=0", "--first-parent", "HEAD")
+    oldest = ("rev-list", "--max-parents=0", "--first-parent", "HEAD")
     with suppress(RepositoryUnreadable):
-        for question in (("rev-parse", "--path-format=absolute", "--git-common-dir"), roots):
-            if ask(one, env, *question) == ask(other, env, *question):
-                return True
+        shared = {(folder / ask(folder, env, *common).rstrip("\n")).resolve() for folder in folders}
+        first = {ask(folder, env, *oldest) for folder in folders}
+        return len(shared) == 1 or len(first) == 1
     return False
 
 

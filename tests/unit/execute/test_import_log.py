@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from perfgate.execute import import_log
-from perfgate.execute.provenance import ImportLog, read_import_logs
+from perfgate.execute.folder import ImportLog, read_import_logs
 
 
 @pytest.fixture

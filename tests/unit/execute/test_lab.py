@@ -13,11 +13,11 @@ from support import records
 
 from perfgate.execute.ahead import RunFailed, Wanted
 from perfgate.execute.context import RunContext
+from perfgate.execute.folder import ImportLog
 from perfgate.execute.fresh import FreshLab
 from perfgate.execute.lab import Against, Invocation, blessed_at
 from perfgate.execute.laboratory import Laboratory
 from perfgate.execute.plan import steps_in_blocks, steps_of_a_block
-from perfgate.execute.provenance import ImportLog
 from perfgate.execute.run import Measured
 from perfgate.execute.worktree import Worktree
 from perfgate.model.baseline import Baseline, Commit, code_digest

@@ -12,8 +12,8 @@ from support.repository import Repository
 from support.runs import context_of
 
 from perfgate.execute.context import RunContext
+from perfgate.execute.folder import ImportLog
 from perfgate.execute.provenance import (
-    ImportLog,
     code_now,
     code_of_run,
     is_as_blessed,

@@ -15,7 +15,7 @@ from perfgate.explain.nvidia import (
 from perfgate.explain.sides import side_of_runs
 from perfgate.model.comparison import LaunchFigures, Side
 from perfgate.model.metric import Metric
-from perfgate.model.reports import PlacedFinding, Placing, ProcessFindings, RuleName
+from perfgate.model.reports import PlacedFindings, RuleName
 from perfgate.model.sample import KernelSample
 
 ASYNC, SYNC, MEMSET = (
@@ -25,27 +25,17 @@ ASYNC, SYNC, MEMSET = (
 )
 
 
-def found(rule: RuleName, under: str, count: float, ms: float) -> PlacedFinding:
-    return PlacedFinding(rule=rule, range=under, count=count, ms=ms, steps=20)
-
-
-def placing(*processes: tuple[PlacedFinding, ...]) -> Placing:
-    return Placing(
-        processes=tuple(
-            ProcessFindings(pid=n, steps=20, rows=rows) for n, rows in enumerate(processes)
-        )
-    )
+def found(count: float, ms: float) -> PlacedFindings:
+    return PlacedFindings(count=count, ms=ms)
 
 
 def test_rows_are_put_next_to_those_of_the_same_rule_and_range() -> None:
-    before = placing((found(MEMSET, "forward", 3, 0.5), found(SYNC, "log", 1, 2.0)))
-    now = placing(
-        (
-            found(MEMSET, "forward", 2, 0.4),
-            found(MEMSET, "load", 1, 6.0),
-            found(ASYNC, "copy", 1, 2.5),
-        )
-    )
+    before = {(MEMSET, "forward"): found(3, 0.5), (SYNC, "log"): found(1, 2.0)}
+    now = {
+        (MEMSET, "forward"): found(2, 0.4),
+        (MEMSET, "load"): found(1, 6.0),
+        (ASYNC, "copy"): found(1, 2.5),
+    }
     changes = rule_changes(before, now)
     shown = [
         (row.rule, row.range, None if row.before is None else row.before.ms, row.now.ms)
@@ -60,15 +50,9 @@ def test_rows_are_put_next_to_those_of_the_same_rule_and_range() -> None:
 
 
 def test_where_the_other_side_was_not_asked_nothing_is_new() -> None:
-    changes = rule_changes(None, placing((found(ASYNC, "copy", 1, 2.5),)))
+    changes = rule_changes(None, {(ASYNC, "copy"): found(1, 2.5)})
     assert not changes.compared
     assert [changes.is_new(row) for row in changes.rows] == [False]
-
-
-def test_of_several_processes_the_mean_is_reported() -> None:
-    now = placing((found(SYNC, "log", 2, 3.0),), (found(SYNC, "log", 1, 1.0),), ())
-    (row,) = rule_changes(None, now).rows
-    assert (row.now.count, row.now.ms, row.now.steps) == (1.0, 4.0 / 3, 20)
 
 
 FILL = "void at::native::fill<(int)4, at::native::Fill<float>>(int, T2)"

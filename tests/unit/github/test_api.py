@@ -18,7 +18,6 @@ from support.rest import (
 
 from perfgate.github import api
 from perfgate.model.errors import (
-    ArtifactUnreadable,
     GitHubRefused,
     GitHubUnreachable,
     PerfgateError,
@@ -93,19 +92,3 @@ def test_nothing_that_is_published_holds_a_secret(hub: GitHub) -> None:
     assert "Sw0rd" not in str(hub.comments[number])
     assert "Sw0rd" not in hub.commits[made].message
     assert b"Sw0rd" not in hub.commits[made].files["b"]
-
-
-def test_an_artifact_is_downloaded_up_to_a_limit_without_the_token(
-    hub: GitHub, repository: Repository
-) -> None:
-    run = hub.run()
-    hub.artifact(run, "perfgate", b"x" * 1000)
-    (artifact,) = repository.get_workflow_run(run).get_artifacts()
-    assert api.download(artifact, limit_bytes=1000) == b"x" * 1000
-    with pytest.raises(ArtifactUnreadable):
-        api.download(artifact, limit_bytes=999)
-    assert all("authorization" not in asked.headers for asked in hub.fetched)
-    hub.fail(r"GET /\d+\.zip", Answer(500, b"sig=secret"))
-    with pytest.raises(GitHubUnreachable) as caught:
-        api.download(artifact, limit_bytes=1000)
-    assert "sig" not in str(caught.value)

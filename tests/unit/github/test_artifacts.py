@@ -8,12 +8,13 @@ import tracemalloc
 from typing import Final
 
 import pytest
+from github.Repository import Repository
 from hypothesis import given
 from hypothesis import strategies as st
-from support.rest import zipped
+from support.rest import Answer, GitHub, zipped
 
-from perfgate.github.artifacts import unpacked
-from perfgate.model.errors import ArtifactUnreadable
+from perfgate.github.artifacts import download, unpacked
+from perfgate.model.errors import ArtifactUnreadable, GitHubUnreachable
 
 BOMB: Final = 50 << 20
 NAME: Final = "result.json"
@@ -67,3 +68,19 @@ def test_no_broken_byte_gets_through_as_anything_but_a_refusal(data: st.DataObje
     with contextlib.suppress(ArtifactUnreadable):
         found = read(bytes(content[: data.draw(st.integers(1, len(content)))]))
         assert all(content in {b"1" * 50, b"2" * 50} for content in found.values())
+
+
+def test_an_artifact_is_downloaded_up_to_a_limit_without_the_token(
+    hub: GitHub, repository: Repository
+) -> None:
+    run = hub.run()
+    hub.artifact(run, "perfgate", b"x" * 1000)
+    (artifact,) = repository.get_workflow_run(run).get_artifacts()
+    assert download(artifact, limit_bytes=1000) == b"x" * 1000
+    with pytest.raises(ArtifactUnreadable):
+        download(artifact, limit_bytes=999)
+    assert all("authorization" not in asked.headers for asked in hub.fetched)
+    hub.fail(r"GET /\d+\.zip", Answer(500, b"sig=secret"))
+    with pytest.raises(GitHubUnreachable) as caught:
+        download(artifact, limit_bytes=1000)
+    assert "sig" not in str(caught.value)

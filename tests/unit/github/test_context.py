@@ -35,11 +35,6 @@ def event(folder: Path, content: str) -> dict[str, str]:
     return {"GITHUB_EVENT_PATH": str(file)}
 
 
-def test_the_event_is_read_as_far_as_it_is_wanted(tmp_path: Path) -> None:
-    env = event(tmp_path, json.dumps({"number": 7, "more": [1]}))
-    assert event_as(env, Wanted) == Wanted(number=7)
-
-
 @pytest.mark.parametrize(
     "content",
     ["{", "[]", "[" * 100_000, json.dumps({"number": "::error::evil"})],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,14 +9,14 @@ from support.actions import read_outputs
 
 from perfgate.github import job, leftovers
 from perfgate.github.job import Job, inputs_of, options_of
-from perfgate.model.errors import ConfigInvalid, RepositoryUnreadable, StoreFailed
+from perfgate.model.errors import StoreFailed
 from perfgate.model.note import Severity
 from perfgate.model.order import RUN_COOKIE
 from perfgate.system import git
 
 
 def a_job(root: Path, **env: str) -> Job:
-    return Job(root=root, cwd=root, env=env, python=sys.executable)
+    return Job(root=root, env=env)
 
 
 def test_every_input_becomes_its_own_option() -> None:
@@ -51,11 +50,6 @@ def test_every_input_becomes_its_own_option() -> None:
         "workloads/b c.yaml",
     }
     assert options_of(inputs_of({})) == ["--perfgate-label=perfgate"]
-
-
-def test_a_workload_is_no_option() -> None:
-    with pytest.raises(ConfigInvalid):
-        options_of({"name": "x", "workloads": "a.py\n --perfgate-new=allow"})
 
 
 def test_a_gate_is_marked_and_keeps_its_environment() -> None:
@@ -121,16 +115,3 @@ def test_results_go_and_what_later_steps_read_stays(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / ".perfgate").iterdir()) == ["github", "locks"]
     cleaned(tmp_path, before=True)
     assert [path.name for path in (tmp_path / ".perfgate").iterdir()] == ["locks"]
-
-
-def test_a_workspace_that_is_not_clean_or_not_known_is_a_warning(
-    tmp_path: Path, at_rest: pytest.MonkeyPatch
-) -> None:
-    at_rest.setattr(git, "changes", lambda _root, **_env: ("a.py", "b.py"))
-    assert cleaned(tmp_path) == [("workspace-changed", Severity.WARN)]
-
-    def refuse(_root: Path, **_env: object) -> tuple[str, ...]:
-        raise RepositoryUnreadable("quoted", text="no repository")
-
-    at_rest.setattr(git, "changes", refuse)
-    assert cleaned(tmp_path) == [("workspace-unknown", Severity.WARN)]

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import pytest
+from support.judging import blessed as baseline_of
+from support.judging import judged as verdict_of
+from support.judging import measured
 
-from perfgate.judge.counts import RankedCount, judge_count, same
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.verdict import MetricVerdict
 
 
 def judged(
-    blessed: list[float],
-    now: list[float],
-    *,
-    exact: bool | None = None,
-    max_runs: int = 10,
-    varying: int = 1,
-    budget: float = 0.0,
+    blessed: list[float], now: list[float], *, max_runs: int = 10, budget: float = 0.0
 ) -> MetricVerdict:
-    place = RankedCount(blessed=blessed, now=now, exact=same(blessed) if exact is None else exact)
-    return judge_count(Metric.SYNCS, [place], max_runs=max_runs, varying=varying, budget=budget)
+    """Judge a count against stored runs."""
+    sides = baseline_of({Metric.SYNCS: blessed}), measured({Metric.SYNCS: now})
+    row = verdict_of(*sides, max_runs=max_runs, budgets={Metric.SYNCS: budget}).of(Metric.SYNCS)
+    assert row is not None
+    return row
 
 
 def code(found: MetricVerdict) -> str | None:
@@ -87,13 +86,15 @@ def test_a_varying_count_that_rose_in_every_run_is_open_while_chance_makes_that(
     ("found", "outcome"),
     [
         pytest.param(judged([1, 1], [2], max_runs=1), Outcome.REGRESSED, id="the only run allowed"),
-        pytest.param(
-            judged([4] * 5, [20] * 3, exact=False), Outcome.INCONCLUSIVE, id="known to vary"
-        ),
         pytest.param(judged(VARYING, [7] * 5), Outcome.REGRESSED, id="one that varies"),
-        pytest.param(judged(VARYING, [7] * 5, varying=2), Outcome.INCONCLUSIVE, id="one of two"),
         pytest.param(judged([100] * 5, [101] * 5, budget=0.01), Outcome.PASSED, id="its budget"),
     ],
 )
 def test_a_count_is_judged_by_what_else_is_known(found: MetricVerdict, outcome: Outcome) -> None:
     assert found.outcome is outcome
+
+
+def test_counts_that_vary_share_what_chance_may_spend() -> None:
+    before, now = {Metric.SYNCS: VARYING, Metric.LAUNCHES: VARYING}, [7.0] * 5
+    verdict = verdict_of(baseline_of(before), measured({Metric.SYNCS: now, Metric.LAUNCHES: now}))
+    assert {row.outcome for row in verdict.metrics} == {Outcome.INCONCLUSIVE}

@@ -12,16 +12,14 @@ from support.judging import Columns, blessed
 
 from perfgate.judge.compare import Learnt
 from perfgate.judge.hold import (
-    COARSEST,
     differs_much,
     holds,
     learn,
     may_screen,
     stored_x,
-    too_coarse,
 )
+from perfgate.judge.look import look_at
 from perfgate.judge.looks import AB_PLAN, INTERLEAVED_PLAN, STORED_PLAN, Plan
-from perfgate.judge.times import look_at
 from perfgate.model.metric import Metric
 
 M = Metric
@@ -82,18 +80,6 @@ def test_of_what_cannot_be_compared_nothing_is_held(columns: Columns, metric: Me
 def test_a_share_of_the_step_is_held_in_its_own_basis() -> None:
     columns = {**steps(0.003), M.GAP_MS: [1.0, 1.05, 0.95, 1.02, 0.98]}
     assert held(columns, BLOCKS, M.GAP_MS) == pytest.approx(0.02)
-
-
-def test_garbage_is_too_coarse_and_a_wide_budget_makes_it_fine() -> None:
-    garbage, quiet = blessed({M.STEP_MS: [0.2, 34.0, 2.3, 28.0, 12.0]}), blessed(steps(0.003))
-    found = too_coarse(garbage, {})
-    assert found is not None
-    assert found > COARSEST
-    assert too_coarse(quiet, {}) is None
-    rough = blessed(steps(0.02))
-    assert too_coarse(rough, {}) is not None
-    assert too_coarse(rough, {M.STEP_MS: 0.9}) is None
-    assert too_coarse(blessed({M.SYNCS: [1.0]}), {}) is None
 
 
 @pytest.mark.parametrize(("sd", "much"), [(0.003, False), (0.03, True)])

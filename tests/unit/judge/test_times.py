@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from support.judging import MOMENT, blessed, judged, measured
 
+from perfgate.judge.look import look_at
 from perfgate.judge.looks import AB_PLAN, INTERLEAVED_PLAN, SCREEN_PLAN, STORED_PLAN, Plan
 from perfgate.judge.rows import at_level
-from perfgate.judge.times import SPECS, TimeRule, columns, look_at, rule_of
+from perfgate.judge.times import SPECS, TimeRule, columns, rule_of
 from perfgate.model.baseline import Spread
 from perfgate.model.metric import Basis, Metric
 from perfgate.model.note import Note, note

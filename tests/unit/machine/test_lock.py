@@ -51,17 +51,10 @@ def held_elsewhere(folder: Path, uuids: Sequence[str]) -> Iterator[subprocess.Po
             process.kill()
 
 
-def refuse_to_wait(waited: object) -> None:
-    raise AssertionError(waited)
-
-
-def ignore(waited: object) -> None:
-    pass
-
-
 def free(gpus: Sequence[Gpu], folder: Path) -> bool:
+    """Whether they can be had at once."""
     try:
-        with gpu_lock(gpus, timeout_s=0, on_wait=refuse_to_wait, folder=folder):
+        with gpu_lock(gpus, workload="mlp", timeout_s=0, on_wait=print, folder=folder):
             return True
     except GpuTaken:
         return False
@@ -69,29 +62,21 @@ def free(gpus: Sequence[Gpu], folder: Path) -> bool:
 
 def test_a_killed_gate_holds_nothing(tmp_path: Path) -> None:
     with held_elsewhere(tmp_path, ["GPU-a"]) as holder:
-        assert not free_or_waiting([A], tmp_path)
+        assert not free([A], tmp_path)
         holder.send_signal(signal.SIGKILL)
         holder.wait(timeout=20)
         assert free([A], tmp_path)
 
 
-def free_or_waiting(gpus: Sequence[Gpu], folder: Path) -> bool:
-    try:
-        with gpu_lock(gpus, timeout_s=0, on_wait=ignore, folder=folder):
-            return True
-    except GpuTaken:
-        return False
-
-
 def test_another_gpu_is_free_and_one_of_two_is_not_enough(tmp_path: Path) -> None:
     with held_elsewhere(tmp_path, ["GPU-b"]):
-        assert free_or_waiting([A], tmp_path)
-        assert not free_or_waiting([B, A], tmp_path)
-        assert free_or_waiting([A], tmp_path), "a gate that gave up still holds what it had"
+        assert free([A], tmp_path)
+        assert not free([B, A], tmp_path)
+        assert free([A], tmp_path), "a gate that gave up still holds what it had"
 
 
 def test_a_child_of_the_gate_does_not_keep_the_lock(tmp_path: Path) -> None:
-    with gpu_lock([A], timeout_s=0, on_wait=refuse_to_wait, folder=tmp_path):
+    with gpu_lock([A], workload="mlp", timeout_s=0, on_wait=print, folder=tmp_path):
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     try:
         assert free([A], tmp_path)
@@ -128,7 +113,8 @@ def test_a_file_of_another_user_is_locked_all_the_same(tmp_path: Path, mode: int
         "from perfgate.model.machine import Gpu\n"
         "gpus = [Gpu(name='x', uuid='GPU-a')]  # what it imports, only root may read here\n"
         f"os.setgid({NOBODY}); os.setuid({NOBODY})\n"
-        "with gpu_lock(gpus, timeout_s=0, on_wait=print, folder=Path(sys.argv[1])):\n"
+        "asked = {'workload': 'mlp', 'folder': Path(sys.argv[1])}\n"
+        "with gpu_lock(gpus, timeout_s=0, on_wait=print, **asked):\n"
         "    print('held')\n"
     )
     done = subprocess.run(

@@ -49,24 +49,26 @@ def watch(before: list[int], *during: list[int], table: Table | None = None) -> 
     return found
 
 
-def test_alone_on_the_gpu_there_is_no_neighbour() -> None:
-    assert watch([], [], [OURS], [OURS], []).neighbours() == ()
-
-
-def test_a_stranger_is_named_even_if_seen_once() -> None:
-    assert watch([], [OURS], [OURS, STRANGER], [OURS]).neighbours() == ("ollama (51)",)
-
-
-def test_whatever_is_there_before_the_run_is_a_neighbour_even_a_leftover_of_ours() -> None:
-    assert watch([OURS], [OURS]).neighbours() == ("python (40)",)
-
-
-def test_the_gate_itself_is_no_neighbour() -> None:
-    assert watch([GATE], [GATE, OURS]).neighbours() == ()
-
-
-def test_in_a_container_our_own_process_under_its_host_id_is_no_neighbour() -> None:
-    assert watch([], [900], [900], [900]).neighbours() == ()
+@pytest.mark.parametrize(
+    ("before", "during", "neighbours"),
+    [
+        ([], [[], [OURS], [OURS], []], ()),
+        ([GATE], [[GATE, OURS]], ()),
+        # A stranger is named even if seen once, and so is whatever was there before.
+        ([], [[OURS], [OURS, STRANGER], [OURS]], ("ollama (51)",)),
+        ([OURS], [[OURS]], ("python (40)",)),
+        # In a container our own process has its host's id.
+        ([], [[900], [900], [900]], ()),
+        ([900], [[900], [900, 901], [900, 901]], ("unknown process (900)",)),
+        # Outside of one, an id that exists nowhere is a neighbour when it stays.
+        ([], [[OURS, 900], [OURS]], ()),
+        ([], [[OURS, 900], [OURS, 900]], ("unknown process (900)",)),
+    ],
+)
+def test_who_is_a_neighbour(
+    before: list[int], during: list[list[int]], neighbours: tuple[str, ...]
+) -> None:
+    assert watch(before, *during).neighbours() == neighbours
 
 
 def test_in_a_container_two_ranks_of_ours_are_no_neighbours_and_a_third_process_is() -> None:
@@ -74,15 +76,6 @@ def test_in_a_container_two_ranks_of_ours_are_no_neighbours_and_a_third_process_
     assert watch([], [900, 901, 902], [900, 901, 902], table=Table(ours_on_gpu=2)).neighbours() == (
         "1 of 3 processes outside this container",
     )
-
-
-def test_in_a_container_a_host_process_that_was_there_before_is_a_neighbour() -> None:
-    assert watch([900], [900], [900, 901], [900, 901]).neighbours() == ("unknown process (900)",)
-
-
-def test_outside_a_container_an_id_that_exists_nowhere_is_a_neighbour_when_it_stays() -> None:
-    assert watch([], [OURS, 900], [OURS]).neighbours() == ()
-    assert watch([], [OURS, 900], [OURS, 900]).neighbours() == ("unknown process (900)",)
 
 
 def test_a_sample_says_whether_one_of_ours_may_be_on_the_gpu() -> None:

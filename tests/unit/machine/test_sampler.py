@@ -5,13 +5,17 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
 import pynvml
 import pytest
 from support.fake_nvml import Fails, FakeGpu, FakeNvml
 
-from perfgate.machine import Sampler, wait_until_idle
+from perfgate.machine import sampled, wait_until_idle
 from perfgate.machine.processes import Owner, ProcessTable
+from perfgate.machine.sampler import Samples
+from perfgate.model.errors import MachineUnreadable
 from perfgate.model.machine import Conditions, Gpu, GpuCondition
 from perfgate.model.note import Note, note
 from perfgate.words import say
@@ -19,6 +23,7 @@ from perfgate.words import say
 UUID = "GPU-11111111-aaaa-bbbb-cccc-000000000001"
 H200 = Gpu(name="NVIDIA H200", uuid=UUID)
 OURS, STRANGER = 40, 51
+GPU_IS_LOST = pynvml.NVML_ERROR_GPU_IS_LOST
 IDLE, POWER_CAP, HW_SLOWDOWN, SW_THERMAL, HW_THERMAL, BRAKE = 0x1, 0x4, 0x8, 0x20, 0x40, 0x80
 
 
@@ -66,33 +71,36 @@ def state(**sensors: object) -> FakeGpu:
 
 
 EMPTY = state(pids=(), clock=345, utilisation=0, events=IDLE)
+CONTEXT = state(utilisation=0)
+ASLEEP = state(clock=345, utilisation=0, events=IDLE)
 
 
-def sample(*during: FakeGpu, before: FakeGpu = EMPTY) -> GpuCondition:
-    """Sample through the given states, and through one idle moment after the run."""
-    library = Script(before, *during, EMPTY)
-    with Sampler(
-        [H200], run_id="r", interval_s=0.001, library=library, processes=Table()
-    ) as sampler:
+def sampler_of(library: FakeNvml) -> AbstractContextManager[Samples]:
+    return sampled([H200], run_id="r", interval_s=0.001, library=library, processes=Table())
+
+
+def sample(*during: FakeGpu, **more: object) -> GpuCondition:
+    """Sample through an idle moment, the given states, and an idle moment after the run."""
+    library = Script(EMPTY, *during, EMPTY)
+    for name, value in more.items():
+        setattr(library, name, value)
+    with sampler_of(library) as samples:
         assert library.over.wait(10)
     assert library.started == 0
-    (found,) = sampler.conditions().gpus
+    (found,) = samples.conditions().gpus
     return found
 
 
 def test_a_span_has_the_throttling_of_its_own_samples_and_all_neighbours() -> None:
     gpu = state(events=HW_THERMAL, pids=(OURS, STRANGER))
-    library = FakeNvml([gpu])
-    with Sampler(
-        [H200], run_id="r", interval_s=0.001, library=library, processes=Table()
-    ) as sampler:
+    with sampler_of(FakeNvml([gpu])) as samples:
         time.sleep(0.05)
         gpu.events, gpu.pids, gpu.clock = 0, (OURS,), 1500
         began = time.monotonic() + 0.02
         time.sleep(0.07)
         span = began, time.monotonic()
-    (whole,), (own,) = sampler.conditions().gpus, sampler.conditions(span).gpus
-    (unmet,) = sampler.conditions((0.0, 0.1)).gpus
+    (whole,), (own,) = samples.conditions().gpus, samples.conditions(span).gpus
+    (unmet,) = samples.conditions((0.0, 0.1)).gpus
     assert (bool(whole.throttled), bool(own.throttled)) == (True, False)
     assert own.sm_clock_mhz == 1500
     assert 0 < own.samples < whole.samples
@@ -108,36 +116,22 @@ def test_an_undisturbed_run_has_a_clock_and_nothing_else_to_say() -> None:
     assert Conditions(gpus=(found,)).invalid == ()
 
 
-def test_only_samples_with_a_process_of_ours_count() -> None:
-    found = sample(EMPTY, EMPTY, state(clock=1755), EMPTY)
-    assert (found.samples, found.sm_clock_mhz) == (1, 1755)
-
-
-def test_the_clock_is_that_of_loaded_samples_where_there_are_any() -> None:
-    context_only = state(clock=1980, utilisation=0)
-    found = sample(
-        context_only,
-        context_only,
-        context_only,
-        state(clock=1755),
-        state(clock=1740),
-        state(clock=1725),
-    )
-    assert (found.samples, found.sm_clock_mhz) == (6, 1740)
-
-
-def test_a_burst_that_utilisation_missed_still_has_a_clock() -> None:
-    found = sample(
-        state(clock=345, utilisation=0, events=IDLE),
-        state(clock=1965, utilisation=0),
-        state(utilisation=0),
-    )
-    assert found.sm_clock_mhz == 1972.5
-
-
-def test_a_clock_that_never_left_idle_is_no_clock_of_the_work() -> None:
-    found = sample(state(clock=345, utilisation=0, events=IDLE))
-    assert (found.samples, found.sm_clock_mhz, found.power_w) == (1, None, None)
+@pytest.mark.parametrize(
+    ("during", "samples", "clock_mhz"),
+    [
+        ([EMPTY, EMPTY, state(clock=1755), EMPTY], 1, 1755),  # those with a process of ours
+        # those with load, if there are any
+        ([*[CONTEXT] * 3, *(state(clock=mhz) for mhz in (1755, 1740, 1725))], 6, 1740),
+        ([ASLEEP, state(clock=1965, utilisation=0), CONTEXT], 3, 1972.5),  # a burst without load
+        ([ASLEEP], 1, None),
+    ],
+)
+def test_the_clock_is_that_of_samples_that_show_the_work(
+    during: Sequence[FakeGpu], samples: int, clock_mhz: float | None
+) -> None:
+    found = sample(*during)
+    assert (found.samples, found.sm_clock_mhz) == (samples, clock_mhz)
+    assert (found.power_w is None) is (clock_mhz is None)
 
 
 @pytest.mark.parametrize(
@@ -154,6 +148,7 @@ def test_throttling_invalidates(bit: int, name: str) -> None:
     assert found.throttled == (note("gpu-clock-event", event=name, met=1, samples=3),)
     (invalid,) = Conditions(gpus=(found,)).invalid
     assert say.fact(invalid) == f"GPU {UUID} was throttled ({name} in 1 of 3 samples)"
+    assert sample(state(), state(events=IDLE | bit)).throttled == ()
 
 
 @pytest.mark.parametrize(
@@ -165,13 +160,9 @@ def test_throttling_invalidates(bit: int, name: str) -> None:
         (0x100, "display clock setting"),
     ],
 )
-def test_limits_that_somebody_set_are_remarks(bit: int, name: str) -> None:
+def test_limits_that_somebody_set_are_information(bit: int, name: str) -> None:
     found = sample(state(events=bit), state(events=bit), state())
     assert (found.throttled, *map(say.fact, found.information)) == ((), f"{name} in 2 of 3 samples")
-
-
-def test_a_slowdown_of_an_idle_gpu_is_none() -> None:
-    assert sample(state(), state(events=IDLE | HW_SLOWDOWN)).throttled == ()
 
 
 def test_a_neighbour_during_the_run_is_named() -> None:
@@ -187,27 +178,14 @@ def test_in_a_container_that_lists_nothing_every_sample_counts_and_says_so() -> 
     assert found.information == (note("gpu-no-process-listed"),)
 
 
-def test_what_is_not_supported_is_absent_and_remarked() -> None:
-    bare = state(
-        clock=Fails(), events=Fails(), temperature=Fails(), power_mw=Fails(), utilisation=Fails()
-    )
-    bare.pids = Fails(pynvml.NVML_ERROR_NO_PERMISSION)
-    library = FakeNvml([bare])
-    with Sampler(
-        [H200], run_id="r", interval_s=0.001, library=library, processes=Table()
-    ) as sampler:
-        time.sleep(0.3)
-    (found,) = sampler.conditions().gpus
-    assert found.samples > 1
-    assert found.model_dump(exclude={"samples", "information"}) == {
-        "ordinal": 0,
-        "uuid": UUID,
-        "sm_clock_mhz": None,
-        "temperature_c": None,
-        "power_w": None,
-        "throttled": (),
-        "neighbours": (),
-    }
+def test_what_is_not_supported_is_absent_and_said() -> None:
+    names = ("clock", "events", "temperature", "power_mw", "utilisation")
+    deaf = state(**{name: Fails() for name in names}, pids=Fails(pynvml.NVML_ERROR_NO_PERMISSION))
+    with sampler_of(FakeNvml([deaf])) as samples:
+        time.sleep(0.1)
+    (found,) = samples.conditions().gpus
+    kept = found.model_dump(exclude={"samples", "information", "uuid", "ordinal"})
+    assert set(kept.values()) == {None, ()}
     assert tuple(map(say.fact, found.information)) == (
         "power could not be read (Not Supported)",
         "SM clock could not be read (Not Supported)",
@@ -222,29 +200,15 @@ def test_what_is_not_supported_is_absent_and_remarked() -> None:
 
 
 def test_a_sensor_that_fails_now_and_then_is_reported() -> None:
-    lost = state(events=Fails(pynvml.NVML_ERROR_GPU_IS_LOST))
-    library = Script(EMPTY, state(), lost, state())
-    with Sampler(
-        [H200], run_id="r", interval_s=0.001, library=library, processes=Table()
-    ) as sampler:
-        assert library.over.wait(10)
-    (found,) = sampler.conditions().gpus
-    (remark,) = found.information
-    assert say.fact(remark) == (
+    (said,) = sample(state(), state(events=Fails(GPU_IS_LOST)), state()).information
+    assert say.fact(said) == (
         "clock event reasons could not be read (GPU is lost): throttling would go unseen"
     )
 
 
 def test_an_older_driver_is_asked_by_the_older_name() -> None:
-    library = FakeNvml(
-        [state(events=HW_THERMAL)],
-        refuses={"nvmlDeviceGetCurrentClocksEventReasons": pynvml.NVML_ERROR_FUNCTION_NOT_FOUND},
-    )
-    with Sampler(
-        [H200], run_id="r", interval_s=0.001, library=library, processes=Table()
-    ) as sampler:
-        time.sleep(0.3)
-    (found,) = sampler.conditions().gpus
+    unknown = {"nvmlDeviceGetCurrentClocksEventReasons": pynvml.NVML_ERROR_FUNCTION_NOT_FOUND}
+    found = sample(state(events=HW_THERMAL), refuses=unknown)
     assert [one.fields["event"] for one in found.throttled] == ["HW thermal slowdown"]
 
 
@@ -252,33 +216,36 @@ def test_an_older_driver_is_asked_by_the_older_name() -> None:
     ("library", "reason"),
     [
         (FakeNvml(init_error=pynvml.NVML_ERROR_DRIVER_NOT_LOADED), "Driver Not Loaded"),
-        (
-            FakeNvml(init_error=pynvml.NVML_ERROR_UNKNOWN),
-            "Unknown Error",
-        ),
+        (FakeNvml(init_error=pynvml.NVML_ERROR_UNKNOWN), "Unknown Error"),
         (FakeNvml([]), "Not Found"),
     ],
 )
 def test_a_driver_that_goes_away_does_not_kill_the_run(library: FakeNvml, reason: str) -> None:
-    with Sampler([H200], run_id="r", library=library, processes=Table()) as sampler:
+    with sampler_of(library) as samples:
         pass
-    remark = note("gpu-not-sampled", why=reason)
-    assert sampler.conditions().gpus == (
-        GpuCondition(uuid=UUID, ordinal=0, samples=0, information=(remark,)),
+    why = note("gpu-not-sampled", why=reason)
+    assert samples.conditions().gpus == (
+        GpuCondition(uuid=UUID, ordinal=0, samples=0, information=(why,)),
     )
     assert library.started == 0
 
 
-def test_the_thread_ends_with_the_block_whatever_ends_it() -> None:
-    library = FakeNvml([state(pids=())])
-    with (
-        pytest.raises(KeyboardInterrupt),
-        Sampler([H200], run_id="r", interval_s=0.001, library=library, processes=Table()),
-    ):
-        raise KeyboardInterrupt
-    assert not [
-        thread for thread in threading.enumerate() if thread.name.startswith("perfgate-sampler")
+def test_where_one_of_several_gpus_cannot_be_sampled_none_is() -> None:
+    gone = Gpu(name="NVIDIA H200", uuid="GPU-gone")
+    library = FakeNvml([state()])
+    with sampled([H200, gone], run_id="r", library=library, processes=Table()) as samples:
+        pass
+    found = samples.conditions().gpus
+    assert [(one.uuid, one.ordinal, one.samples) for one in found] == [
+        (UUID, 0, 0),
+        ("GPU-gone", 1, 0),
     ]
+
+
+def test_the_thread_ends_with_the_block_whatever_ends_it() -> None:
+    with pytest.raises(KeyboardInterrupt), sampler_of(FakeNvml([state(pids=())])):
+        raise KeyboardInterrupt
+    assert not [one for one in threading.enumerate() if one.name.startswith("perfgate-sampler")]
 
 
 def test_the_last_runs_load_may_fade() -> None:
@@ -301,6 +268,6 @@ def test_a_gpu_that_stays_busy_is_named(gpu: FakeGpu, busy: Note) -> None:
 
 def test_without_a_driver_a_gpu_that_was_there_is_gone() -> None:
     library = FakeNvml(init_error=pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
-    gone = wait_until_idle([H200], 1.0, library=library)
-    assert gone == note("gpu-gone", gpu=UUID, why="NVML Shared Library Not Found")
+    with pytest.raises(MachineUnreadable, match="NVML Shared Library Not Found"):
+        wait_until_idle([H200], 1.0, library=library)
     assert wait_until_idle([], 1.0, library=library) is None

@@ -8,13 +8,8 @@ import pytest
 from support.timelines import PID, draw, permuted, shifted
 
 from perfgate.metrics.placing import place
-from perfgate.model.reports import (
-    Finding,
-    PlacedFinding,
-    ProcessFindings,
-    RuleName,
-)
-from perfgate.model.timeline import Copies, Spans, Timeline
+from perfgate.model.reports import Finding, PlacedFindings, Placing, RuleName
+from perfgate.model.timeline import Spans, Timeline
 
 MEMCPY = "cudaMemcpyAsync_v3020"
 COPY, MEMSET, SYNC = (
@@ -26,22 +21,20 @@ COPY, MEMSET, SYNC = (
 
 def of_operations(timeline: Timeline, rule: RuleName = COPY, later: int = 0) -> list[Finding]:
     """A finding for each copy, or each memset."""
-    ops: Copies | Spans = timeline.memsets if rule is MEMSET else timeline.copies
+    ops: Spans = timeline.memsets if rule is MEMSET else timeline.copies
     return [
         Finding(
             rule=rule,
             start_ns=int(ops.start[row]) + later,
             duration_ns=int(ops.end[row] - ops.start[row]),
             pid=timeline.processes[ops.process[row]],
-            bytes=int(ops.bytes[row]) if isinstance(ops, Copies) else 64,
         )
         for row in range(len(ops.start))
     ]
 
 
-def placed(found: Sequence[Finding], timeline: Timeline) -> ProcessFindings:
-    (process,) = place(found, timeline, step="step", steps=1000).processes
-    return process
+def placed(found: Sequence[Finding], timeline: Timeline) -> Placing:
+    return place(found, timeline, step="step", steps=1000)
 
 
 COPIES = """
@@ -54,14 +47,10 @@ h2d pageable                      |-a--||--b--|                          |--c--|
 
 def test_a_copy_lies_where_it_was_launched_and_not_where_it_ran() -> None:
     timeline = draw(COPIES)
-    assert placed(of_operations(timeline), timeline) == ProcessFindings(
-        pid=PID,
-        steps=2,
-        rows=(
-            PlacedFinding(rule=COPY, range="load", count=1.0, ms=5.5, bytes=5500.0, steps=2),
-            PlacedFinding(rule=COPY, range="forward", count=0.5, ms=3.0, bytes=3000.0, steps=1),
-        ),
-    )
+    assert placed(of_operations(timeline), timeline) == {
+        (COPY, "load"): PlacedFindings(count=1.0, ms=5.5),
+        (COPY, "forward"): PlacedFindings(count=0.5, ms=3.0),
+    }
 
 
 CALLS = """
@@ -79,10 +68,26 @@ def test_a_call_lies_where_it_begins_on_whichever_thread() -> None:
         Finding(rule=SYNC, start_ns=start, duration_ns=end - start, pid=PID)
         for start, end in zip(calls.start.tolist(), calls.end.tolist(), strict=True)
     ]
-    assert placed(found, timeline).rows == (
-        PlacedFinding(rule=SYNC, range="forward", count=1.5, ms=9.5, steps=2),
-        PlacedFinding(rule=SYNC, range="step", count=0.5, ms=3.5, steps=1),
-    )
+    assert placed(found, timeline) == {
+        (SYNC, "forward"): PlacedFindings(count=1.5, ms=9.5),
+        (SYNC, "step"): PlacedFindings(count=0.5, ms=3.5),
+    }
+
+
+def test_of_several_processes_the_mean_is_reported() -> None:
+    timeline = draw("""
+        range pid1   |---step---|  |---step---|
+        call pid1     |-a-| |-b-|
+        range pid2   |---step---|  |---step---|
+        call pid2     |-c-|
+        range pid3   |---step---|  |---step---|
+        """)
+    calls = timeline.calls
+    found = [
+        Finding(rule=SYNC, start_ns=start, duration_ns=4_000_000, pid=timeline.processes[process])
+        for start, process in zip(calls.start.tolist(), calls.process.tolist(), strict=True)
+    ]
+    assert placed(found, timeline) == {(SYNC, "step"): PlacedFindings(count=0.5, ms=2.0)}
 
 
 MIXED = """
@@ -102,7 +107,7 @@ def test_neither_the_order_of_rows_nor_the_clock_changes_anything(seed: int) -> 
         return [one for rule in (COPY, MEMSET) for one in of_operations(timeline, rule, by_ns)]
 
     expected = placed(everything(0), timeline)
-    assert len(expected.rows) == 2
+    assert len(expected) == 2
     assert placed(everything(0), permuted(timeline, seed)) == expected
     assert placed(everything(later), shifted(timeline, later)) == expected
 
@@ -110,4 +115,4 @@ def test_neither_the_order_of_rows_nor_the_clock_changes_anything(seed: int) -> 
 def test_a_copy_that_the_capture_does_not_hold_is_not_counted() -> None:
     timeline = draw(COPIES)
     (first, *_) = of_operations(timeline)
-    assert placed([first.model_copy(update={"start_ns": 11})], timeline).rows == ()
+    assert placed([first.model_copy(update={"start_ns": 11})], timeline) == {}

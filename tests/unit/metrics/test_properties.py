@@ -218,19 +218,6 @@ def only(timeline: Timeline, step: str | None = "step") -> ProcessSample:
 CLOCKS = {metric for metric in Metric if metric.value.endswith("_ms")}
 
 
-@settings(max_examples=150)
-@given(captures())
-def test_every_metric_is_that_of_the_slow_reference(
-    capture: Capture,
-) -> None:
-    timeline, steps, _, work = capture
-    sample, expected = only(timeline), slow_reference(steps, work)
-    for metric, value in sample.values.items():
-        assert value * (1e6 if metric in CLOCKS else 1) == pytest.approx(
-            expected[metric], abs=1e-9
-        ), metric
-
-
 @settings(max_examples=100)
 @given(captures(), st.integers(0, 99), st.sampled_from(["step", None]))
 def test_the_order_of_rows_changes_nothing(capture: Capture, seed: int, step: str | None) -> None:
@@ -320,8 +307,8 @@ def paused(capture: Capture, before: Sequence[int], length: int) -> Capture:
 pauses = st.sets(st.integers(1, 5), max_size=5).map(sorted)
 
 
-@settings(max_examples=150)
-@given(captures(), pauses, st.integers(0, 200))
+@settings(max_examples=250)
+@given(captures(), st.just([]) | pauses, st.integers(0, 200))
 def test_with_pauses_every_metric_is_that_of_the_slow_reference(
     capture: Capture, before: list[int], length: int
 ) -> None:

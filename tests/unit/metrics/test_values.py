@@ -15,18 +15,6 @@ from perfgate.model.note import note
 from perfgate.model.sample import OUTSIDE_RANGES, ProcessSample
 
 
-def test_kernel_finishing_after_its_range_still_counts() -> None:
-    sample = only(
-        draw("""
-        range   |-step-| |-step-| |-step-|
-        launch      ^a       ^b       ^c
-        kernel        |----a----|
-        kernel                   |-b-|  |-c-|
-        """)
-    )
-    assert sample.values[Metric.KERNEL_MS] == (10 + 4 + 4) / 3
-
-
 def test_backward_launched_from_another_thread_belongs_to_backward() -> None:
     sample = only(
         draw("""
@@ -82,28 +70,6 @@ def test_what_nothing_hides_is_of_the_ranges_that_launched_it() -> None:
     }
     assert {metric: sum(parts.values()) for metric, parts in shown.items()} == {
         metric: sample.values[metric] for metric in EXPOSED
-    }
-
-
-def test_memsets_and_copies_are_busy_but_no_kernel_time() -> None:
-    sample = only(
-        draw("""
-        range   |----step----|  |----step----|  |----step----|
-        launch   ^a              ^b^s            ^c^d
-        kernel    |-a-|           |-b-|           |-c-|
-        memset                        |-s-|
-        d2h                                           |d|
-        """)
-    )
-    assert sample.values[Metric.KERNEL_MS] == 4.0
-    assert sample.values[Metric.GAP_MS] == 16.0 - 4.0 - 2.0
-    assert sample.values[Metric.D2H_COPIES] == 0.0  # median of 0, 0, 1
-    assert {row.name: (row.count, row.gpu_ms) for row in sample.kernels} == {
-        "a": (1 / 3, 4 / 3),
-        "b": (1 / 3, 4 / 3),
-        "c": (1 / 3, 4 / 3),
-        "CUDA memset": (1 / 3, 4 / 3),
-        "CUDA memcpy Device-to-Host": (1 / 3, 2 / 3),
     }
 
 
@@ -200,18 +166,6 @@ def test_a_driver_launch_inside_a_runtime_launch_is_one_launch() -> None:
 
 
 # --- when steps are complete, and where the GPU idles -----------------------
-
-
-def test_the_first_period_is_dropped_and_the_others_mean_taken() -> None:
-    # Completions 12, 40, 44, 50, 60: periods 28 (dropped), 4, 6, 10, which counts as 7.2.
-    sample = only(
-        build(
-            ranges=[Range(start=(end - 3) * 10**6, end=end * 10**6) for end in (12, 40, 44, 50, 60)]
-        )
-    )
-    assert sample.periods_ms == (4.0, 6.0, 10.0)
-    assert sample.values[Metric.STEP_MS] == pytest.approx(17.2 / 3)
-    assert sample.window_ms == 20.0
 
 
 def test_the_last_step_of_work_in_flight_ends_no_period_as_nothing_cuts_it_short() -> None:

@@ -47,13 +47,6 @@ BLOCKS = """
 """Completions at 19, 28, 37 | 56, 65 | 84, 93, 102."""
 
 
-def test_a_period_across_a_wait_does_not_count_and_later_blocks_keep_their_first() -> None:
-    sample = only(drawn(BLOCKS))
-    assert sample.periods_ms == (9.0, 9.0, 9.0, 9.0)
-    assert sample.values[Metric.STEP_MS] == 9.0
-    assert sample.steps == 8
-
-
 @pytest.mark.parametrize(
     ("picture", "expected"),
     [

@@ -30,16 +30,14 @@ def refusal(root: Path, table: str | None = None, **options: object) -> ConfigIn
 # Where they come from
 
 
-def test_without_a_file_everything_is_the_default(tmp_path: Path) -> None:
-    assert load(tmp_path) == Settings()
-
-
 @pytest.mark.parametrize(
-    "text", ["", '[project]\nname = "x"\n', "[tool.ruff]\n", "[tool]\n", "[tool.perfgate]\n"]
+    "text",
+    ["", '[project]\nname = "x"\n', "[tool.ruff]\n", "[tool]\n", "[tool.perfgate]\n", "tool = 3\n"],
 )
 def test_a_file_that_says_nothing_of_perfgate_leaves_the_defaults(
     tmp_path: Path, text: str
 ) -> None:
+    assert load(tmp_path) == Settings()
     (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
     assert load(tmp_path) == Settings()
 
@@ -160,11 +158,6 @@ def test_a_file_without_a_table_of_ours_that_can_be_read_is_refused(
 ) -> None:
     (tmp_path / "pyproject.toml").write_bytes(text)
     assert refusal(tmp_path).code == code
-
-
-def test_a_tool_that_is_no_table_says_nothing_of_perfgate(tmp_path: Path) -> None:
-    (tmp_path / "pyproject.toml").write_text("tool = 3\n", encoding="utf-8")
-    assert load(tmp_path) == Settings()
 
 
 WRONG: dict[str, list[str]] = {

@@ -11,7 +11,7 @@ from perfgate.explain.sides import differences, made_up_of
 from perfgate.model.comparison import Explanation, Side
 from perfgate.model.metric import Metric
 from perfgate.model.note import note, quoted
-from perfgate.model.reports import PlacedFinding, RuleChange, RuleChanges, RuleName
+from perfgate.model.reports import PlacedFindings, RuleChange, RuleChanges, RuleName
 from perfgate.model.sample import (
     NO_NCCL,
     Breakdown,
@@ -84,8 +84,8 @@ def test_what_a_side_lacks_is_said_beneath_it_and_no_metric_of_it_is_gone(
             "values": {Metric.STEP_MS: (14.2,), Metric.GAP_MS: (5.6,)},
         }
     )
-    found = PlacedFinding(rule=RuleName.CUDA_API_SYNC, range="load", count=1, ms=2.0, steps=20)
-    change = RuleChange(rule=found.rule, range=found.range, now=found)
+    found = PlacedFindings(count=1, ms=2.0)
+    change = RuleChange(rule=RuleName.CUDA_API_SYNC, range="load", now=found)
     found_there = Explanation(
         a=a,
         b=AFTER,

@@ -20,11 +20,11 @@ from perfgate.model.outcome import Outcome
 from perfgate.model.pagedata import (
     Bar,
     Lane,
+    PageData,
     PageWorkload,
     StepView,
     page_data,
     page_data_text,
-    read_page_data,
     small_enough,
 )
 from perfgate.render.html import page_html
@@ -159,7 +159,7 @@ def test_data_of_a_page_is_read_again_and_bears_its_format() -> None:
     assert text.startswith('{"format":2,"perfgate":')
     assert text.endswith("}\n")
     assert text.count("\n") == 1
-    assert read_page_data(text) == data
+    assert PageData.model_validate_json(text) == data
 
 
 def test_data_that_is_too_large_leaves_out_steps_of_passing_workloads_first_and_says_so() -> None:

@@ -20,7 +20,7 @@ from perfgate.model.document import GateDocument
 from perfgate.model.document_text import document_text, read_document
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
-from perfgate.model.pagedata import page_data_text, read_page_data
+from perfgate.model.pagedata import PageData, page_data_text
 from perfgate.render.gate import shown_names
 from perfgate.render.html import page_html
 from perfgate.render.junit import gate_junit
@@ -142,7 +142,7 @@ def test_terminal_markdown_json_page_and_junit_say_the_same() -> None:
     ]
     assert shown == by_markdown(document)
     assert shown == by_page(page_html(page))
-    assert shown == by_page(page_html(read_page_data(page_data_text(page))))
+    assert shown == by_page(page_html(PageData.model_validate_json(page_data_text(page))))
     assert [shown.outcomes, shown.opens] == [by_junit(document).outcomes, by_junit(document).opens]
 
 

@@ -5,8 +5,8 @@ Knows nothing of steps.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
@@ -30,15 +30,6 @@ from perfgate.profilers.nsys.export.tables import Columns
 _SYMBOL = "mangledName"
 
 
-@dataclass(slots=True)
-class _Domain:
-    """An NVTX domain of one process, as its creations describe it."""
-
-    name: str
-    threads: set[int]
-    """Which created it, by `globalTid`."""
-
-
 def read_ranges(export: Export, columns: Columns, index: Mapping[int, int]) -> tuple[Ranges, int]:
     """The ranges, and how many more of them nsys's `nvtx_sum` counts.
 
@@ -57,12 +48,12 @@ def read_ranges(export: Export, columns: Columns, index: Mapping[int, int]) -> t
     process, number = columns["process"], columns["domain"]
     prefixes, repeated = [""], 0
     prefix = np.zeros(len(start), np.int64)
-    for (domain, its_process), found in _domains(export, index).items():
+    for (domain, its_process), creations in _domains(export, index).items():
         its = (number == domain) & (process == its_process)
-        repeated += (len(found.threads) - 1) * int(its.sum())
-        if found.name:
+        repeated += (len({thread for thread, _ in creations}) - 1) * int(its.sum())
+        if name := next((name for _, name in creations if name), b""):
             prefix[its] = len(prefixes)
-            prefixes.append(f"{found.name}:")
+            prefixes.append(f"{name.decode(errors='replace')}:")
     ranges = Ranges(
         start=start,
         end=end,
@@ -75,8 +66,11 @@ def read_ranges(export: Export, columns: Columns, index: Mapping[int, int]) -> t
     return ranges, repeated
 
 
-def _domains(export: Export, index: Mapping[int, int]) -> dict[tuple[int, int], _Domain]:
-    """The domains by their number and process. The first creation that names one counts."""
+def _domains(
+    export: Export, index: Mapping[int, int]
+) -> dict[tuple[int, int], list[tuple[int, bytes]]]:
+    """The creations of each domain, by its number and process: the `globalTid` of the thread, and
+    the name. The first that names it counts."""
     if not export.has(RANGES.name, "domainId"):
         return {}
     thread = "globalTid" if export.has(RANGES.name, "globalTid") else "NULL"
@@ -85,14 +79,12 @@ def _domains(export: Export, index: Mapping[int, int]) -> dict[tuple[int, int], 
         f"SELECT domainId, {thread} FROM {RANGES.name} WHERE {of_domains}"
     )
     names = _texts(export, of_domains)
-    found: dict[tuple[int, int], _Domain] = {}
+    found: defaultdict[tuple[int, int], list[tuple[int, bytes]]] = defaultdict(list)
     for (number, tid), name in zip(rows, names, strict=True):
         creator = tid if isinstance(tid, int) else -1
         process = index.get(creator & ~THREAD_MASK)
         if isinstance(number, int) and process is not None:
-            domain = found.setdefault((number, process), _Domain("", set()))
-            domain.threads.add(creator)
-            domain.name = domain.name or name.decode(errors="replace")
+            found[number, process].append((creator, name))
     return found
 
 

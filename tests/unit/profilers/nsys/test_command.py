@@ -19,18 +19,15 @@ from perfgate.profilers.nsys.tool import NsysVersion
 NSYS = Path("/opt/nsys")
 
 
-def command(capture: CaptureMode | CaptureWindow) -> tuple[str, ...]:
-    return profile_command(
+def test_profile_opens_the_capture_by_the_cuda_profiler_api_and_never_kills() -> None:
+    command = profile_command(
         NSYS,
         ("python", "train.py", "--lr=1"),
         output=Path("/runs/1/capture"),
-        window=window_options(capture),
+        window=window_options(CaptureMode.CUDA_PROFILER_API),
         graph_trace=GraphTrace.GRAPH,
     )
-
-
-def test_profile_opens_the_capture_by_the_cuda_profiler_api_and_never_kills() -> None:
-    assert command(CaptureMode.CUDA_PROFILER_API) == (
+    assert command == (
         "/opt/nsys",
         "profile",
         "--stats=true",
@@ -50,23 +47,22 @@ def test_profile_opens_the_capture_by_the_cuda_profiler_api_and_never_kills() ->
     )
 
 
-def test_a_workload_that_ends_by_itself_does_not_wait_for_the_flush() -> None:
-    assert window_options(CaptureMode.CUDA_PROFILER_API, flushes_at_once=False) == (
-        "--capture-range=cudaProfilerApi",
-        "--capture-range-end=none",
-    )
-
-
-def test_profile_of_everything_has_no_capture_range() -> None:
-    assert not [
-        option for option in command(CaptureMode.ALL) if option.startswith(("--capture", "--delay"))
-    ]
-
-
-def test_profile_of_a_window_has_its_delay_and_duration_in_seconds() -> None:
-    options = command(CaptureWindow(delay=10, duration=2.5))
-    assert options[options.index("--cpuctxsw=none") + 1 :][:2] == ("--delay=10", "--duration=2.5")
-    assert not [option for option in options if option.startswith("--capture")]
+@pytest.mark.parametrize(
+    ("capture", "flushes_at_once", "options"),
+    [
+        (CaptureMode.ALL, True, ()),
+        (CaptureWindow(delay=10, duration=2.5), True, ("--delay=10", "--duration=2.5")),
+        (
+            CaptureMode.CUDA_PROFILER_API,
+            False,
+            ("--capture-range=cudaProfilerApi", "--capture-range-end=none"),
+        ),
+    ],
+)
+def test_the_window_opens_and_closes_as_it_is_declared(
+    capture: CaptureMode | CaptureWindow, options: tuple[str, ...], *, flushes_at_once: bool
+) -> None:
+    assert window_options(capture, flushes_at_once=flushes_at_once) == options
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,7 @@ def test_copies_are_read_with_green_contexts_or_without(header: str, green: str)
     rule = RuleName.CUDA_MEMCPY_ASYNC
     row = f"436219,150102143,Pageable,Device Static,8388608,548,0,1,{green}7,cudaMemcpyAsync_v3020"
     assert parse_rule(f"{header}{row}\n", rule=rule, source="a.csv") == (
-        Finding(rule=rule, start_ns=150_102_143, duration_ns=436_219, pid=548, bytes=8_388_608),
+        Finding(rule=rule, start_ns=150_102_143, duration_ns=436_219, pid=548),
     )
 
 
@@ -154,16 +154,13 @@ def test_copies_are_read_with_green_contexts_or_without(header: str, green: str)
 def test_memsets_of_a_memory_kind_that_nsys_does_not_know_are_read(unsaid: str) -> None:
     text = f"{MEMSETS}40,-7,{unsaid},64,548,1,2,,7,cudaMemset_v3020\n"
     (found,) = parse_rule(text, rule=RuleName.CUDA_MEMSET_SYNC, source="a.csv")
-    assert (found.start_ns, found.bytes) == (-7, 64)
+    assert (found.start_ns, found.duration_ns) == (-7, 40)
 
 
 def test_calls_are_read_in_nsyss_order() -> None:
     text = f"{CALLS}5,9,548,576,cudaStreamSynchronize_v3020\n3,1,548,548,cudaDeviceSynchronize\n"
     calls = parse_rule(text, rule=RuleName.CUDA_API_SYNC, source="a.csv")
-    assert [(one.start_ns, one.duration_ns, one.bytes) for one in calls] == [
-        (9, 5, None),
-        (1, 3, None),
-    ]
+    assert [(one.start_ns, one.duration_ns) for one in calls] == [(9, 5), (1, 3)]
     assert parse_rule("", rule=RuleName.CUDA_API_SYNC, source="a.csv") == ()
 
 

@@ -49,3 +49,17 @@ def clone(root: Path, env: Env, tmp_path: Path) -> Path:
     run(root, env, "add", "--all")
     run(root, env, "commit", "--quiet", "--message=released")
     return clone
+
+
+@pytest.fixture
+def submodule(root: Path, env: Env, tmp_path: Path) -> Path:
+    """A submodule with one file, `core.py`, that is added to the repository, and not committed."""
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    run(inner, env, "init", "--quiet")
+    (inner / "core.py").write_text("")
+    run(inner, env, "add", "core.py")
+    run(inner, env, "commit", "--quiet", "-m", "one")
+    allowed = ("-c", "protocol.file.allow=always")
+    run(root, env, *allowed, "submodule", "--quiet", "add", str(inner), "libs/pkg")
+    return root / "libs" / "pkg"

@@ -57,30 +57,15 @@ def test_baselines_elsewhere_do_not_confuse_git(root: Path, env: Env, baselines:
 
 
 def test_a_submodule_at_another_commit_is_a_change_whatever_gitmodules_says(
-    root: Path, env: Env, tmp_path: Path
+    root: Path, env: Env, submodule: Path
 ) -> None:
-    inner = tmp_path / "inner"
-    inner.mkdir()
-    run(inner, env, "init", "--quiet")
-    run(inner, env, "commit", "--quiet", "--allow-empty", "-m", "one")
-    run(
-        root,
-        env,
-        "-c",
-        "protocol.file.allow=always",
-        "submodule",
-        "--quiet",
-        "add",
-        str(inner),
-        "pkg",
-    )
-    run(root, env, "config", "--file", ".gitmodules", "submodule.pkg.ignore", "all")
-    run(root, env, "add", ".gitmodules", "pkg")
+    run(root, env, "config", "--file", ".gitmodules", "submodule.libs/pkg.ignore", "all")
+    run(root, env, "add", ".gitmodules", "libs/pkg")
     run(root, env, "commit", "--quiet", "-m", "submodule")
     assert not git.require_commit(root, env=env).dirty
-    run(root / "pkg", env, "commit", "--quiet", "--allow-empty", "-m", "two")
+    run(submodule, env, "commit", "--quiet", "--allow-empty", "-m", "two")
     assert git.require_commit(root, env=env).dirty
-    assert git.changes(root, env=env) == ("pkg",)
+    assert git.changes(root, env=env) == ("libs/pkg",)
 
 
 def test_what_is_not_as_head_has_it_is_reported_by_path(root: Path, env: Env) -> None:

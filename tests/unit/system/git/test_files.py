@@ -22,24 +22,8 @@ def test_tracked_files_are_relative_to_the_root_and_exist(root: Path, env: Env) 
     assert git.tracked_files(root, env=env) == here
 
 
-def test_tracked_files_of_submodules_are_among_them(root: Path, env: Env, tmp_path: Path) -> None:
-    inner = tmp_path / "inner"
-    inner.mkdir()
-    run(inner, env, "init", "--quiet")
-    (inner / "core.py").write_text("")
-    run(inner, env, "add", "core.py")
-    run(inner, env, "commit", "--quiet", "-m", "one")
-    run(
-        root,
-        env,
-        "-c",
-        "protocol.file.allow=always",
-        "submodule",
-        "--quiet",
-        "add",
-        str(inner),
-        "libs/pkg",
-    )
+@pytest.mark.usefixtures("submodule")
+def test_tracked_files_of_submodules_are_among_them(root: Path, env: Env) -> None:
     assert "libs/pkg/core.py" in git.tracked_files(root, env=env)
     assert git.tracked_files(root / "libs", env=env) == ("pkg/core.py",)
     run(root, env, "submodule", "--quiet", "deinit", "--force", "libs/pkg")
