@@ -184,6 +184,17 @@ def test_an_unrelated_commit_leaves_a_repeat_and_a_related_one_does_not(
     assert refuses_to_calibrate(repository, name)
 
 
+def test_the_conftests_above_a_loop_are_its_code(repository: Project) -> None:
+    files = ("conftest.py", "workloads/conftest.py")
+    repository.write("workloads/deep/loops.py", LOOP)
+    commit(repository, dict.fromkeys((*files, "workloads/deep/conftest.py"), "import proj\n"))
+    code = gated(repository, "loop")
+    assert {file for file in code if file.endswith("conftest.py")} == {
+        *files,
+        "workloads/deep/conftest.py",
+    }
+
+
 @pytest.mark.parametrize("words", [("python", "-I", "isolated.py"), ("python", "-S", "bare.py")])
 def test_of_an_interpreter_that_says_nothing_all_files_are_the_code(
     repository: Project, words: Sequence[str]
