@@ -545,7 +545,8 @@ def test_graphs_in_place_of_launches_are_judged_by_the_step(
 
 
 def test_without_a_step_graphs_in_place_of_launches_excuse_no_kernel_time() -> None:
-    before = {M.KERNEL_MS: BASE[M.KERNEL_MS], M.LAUNCHES: [100.0] * 10, M.GRAPH_LAUNCHES: [0.0] * 10}
+    kernels = BASE[M.KERNEL_MS]
+    before = {M.KERNEL_MS: kernels, M.LAUNCHES: [100.0] * 10, M.GRAPH_LAUNCHES: [0.0] * 10}
     now = {
         M.KERNEL_MS: columns(5, kernel=2.0)[M.KERNEL_MS],
         M.LAUNCHES: [0.0] * 5,
