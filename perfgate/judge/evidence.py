@@ -88,8 +88,9 @@ class Case:
 
 
 def _in_graphs(there: Columns, here: Columns) -> bool:
-    """Whether more graphs are launched, and no more calls in all."""
-    if not here.keys() >= {Metric.GRAPH_LAUNCHES, Metric.LAUNCHES}:
+    """Whether more graphs are launched, and no more calls in all; never without a step, which is
+    to decide then."""
+    if not here.keys() >= {Metric.STEP_MS, Metric.GRAPH_LAUNCHES, Metric.LAUNCHES}:
         return False
     (graphs, calls), (graphs_now, calls_now) = (
         (side[Metric.GRAPH_LAUNCHES], side[Metric.GRAPH_LAUNCHES] + side[Metric.LAUNCHES])

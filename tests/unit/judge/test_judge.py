@@ -544,6 +544,30 @@ def test_graphs_in_place_of_launches_are_judged_by_the_step(
     assert (rows[M.STEP_MS].outcome is Outcome.REGRESSED) == (step > 1)
 
 
+def test_without_a_step_graphs_in_place_of_launches_excuse_no_kernel_time() -> None:
+    kernels = BASE[M.KERNEL_MS]
+    before = {M.KERNEL_MS: kernels, M.LAUNCHES: [100.0] * 10, M.GRAPH_LAUNCHES: [0.0] * 10}
+    now = {
+        M.KERNEL_MS: columns(5, kernel=2.0)[M.KERNEL_MS],
+        M.LAUNCHES: [0.0] * 5,
+        M.GRAPH_LAUNCHES: [1.0] * 5,
+    }
+    verdict = judged(blessed(before, occasions=5), measured(now), STORED_PLAN)
+    assert verdict.outcome is Outcome.REGRESSED
+
+
+def test_what_graphs_leave_unjudged_is_not_said_to_be_within_budget() -> None:
+    before = {name: values[:3] for name, values in BASE.items()}
+    before |= {M.LAUNCHES: [100.0, 101.0, 102.0], M.GRAPH_LAUNCHES: [0.0] * 3}
+    now = {**columns(5), M.LAUNCHES: [99.0] * 5, M.GRAPH_LAUNCHES: [1.0] * 5}
+    verdict = judged(blessed(before), measured(now), STORED_PLAN)
+    rows = [row for row in verdict.metrics if row.outcome is not None]
+    assert (verdict.outcome, len(rows)) == (Outcome.PASSED, len(verdict.metrics) - 2)
+    counts = sum(row.is_count for row in rows)
+    held = {"counts": counts, "times": len(rows) - counts}
+    assert verdict.why.fields.items() >= held.items()
+
+
 def test_between_looks_a_confirmed_rise_of_an_exact_count_ends_a_gate_and_leaves_estimates() -> (
     None
 ):
