@@ -22,7 +22,7 @@ pytestmark = pytest.mark.nsys
 
 MOST_FUNCTIONS: Final = 670
 """docs/house.md says what was counted last, and what is wanted: 400 of 70 modules, 20 frames."""
-MOST_MODULES: Final = 109
+MOST_MODULES: Final = 110
 MOST_FRAMES: Final = 20
 
 LOOP: Final = """\
