@@ -4,6 +4,7 @@ packages live."""
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -260,6 +261,17 @@ def test_every_module_begins_by_saying_what_it_is() -> None:
     assert [
         module.name for module in modules() if not ast.get_docstring(tree_of(module.path))
     ] == []
+
+
+def test_a_room_that_lists_its_files_lists_such_as_there_are() -> None:
+    rooms = [(file.parent, file.read_text("utf-8")) for file in PACKAGE.rglob("__init__.py")]
+    listed = [
+        (room, name)
+        for room, text in rooms
+        for name in re.findall(r"^ *(\w+\.py) ", text, re.MULTILINE)
+    ]
+    assert listed
+    assert [name for room, name in listed if not (room / name).is_file()] == []
 
 
 # What is really loaded
