@@ -36,9 +36,10 @@ class _Loader(yaml.BaseLoader):
         held = super().construct_mapping(node, deep=deep)
         if len(held) < len(node.value):
             keys = [key.value for key, _ in node.value]
-            twice = next(key for key in keys if keys.count(key) > 1)
-            problem = say.fact(note("yaml-key-twice", key=twice))
-            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+            again = next(n for n, key in enumerate(keys) if key in keys[:n])
+            problem = say.fact(note("yaml-key-twice", key=keys[again]))
+            mark = node.value[again][0].start_mark
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
         return held
 
 

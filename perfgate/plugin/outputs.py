@@ -69,9 +69,9 @@ def write_outputs(
     for form in OutputFormat:
         if form not in files:
             continue
-        text = _text(form, document, page)
+        text = (_text(one, document, page) for one in (form,))  # made once its file is open
         try:
-            write_file(files[form], [text], mode="a" if form == "markdown" else "w")
+            write_file(files[form], text, mode="a" if form == "markdown" else "w")
         except StoreFailed as error:
             others = {one: file for one, file in files.items() if one is not form}
             shut = document.shut_also_by(noted(error, Severity.INVALID))
@@ -114,15 +114,17 @@ def write_file(file: Path, parts: Iterable[str], *, mode: Literal["w", "a"] = "w
     Nobody shall take that, or a part of the new one, for this gate's.
 
     Raises:
-        StoreFailed: it cannot be written.
+        StoreFailed: it cannot be written, or the text is none that may be.
     """
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open(mode, encoding="utf-8") as target:
             target.writelines(parts)
-    except OSError as refused:
+    except (OSError, StoreFailed) as refused:
         if mode == "w" and file.is_file():
             with suppress(OSError):
                 file.unlink()
+        if isinstance(refused, StoreFailed):
+            raise
         reason = refused.strerror or str(refused)
         raise StoreFailed("file-unwritten", file=str(file), reason=reason) from refused

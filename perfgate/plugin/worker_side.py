@@ -130,8 +130,10 @@ def _report(
         case _:
             # In a line that fits into a sentence; the traceback is in the log.
             lines = f"{type(raised).__name__}: {_said(raised)}".splitlines()
-            first = next(line for line in lines if line.strip())
-            why = note("raised", what=f"{where}{first.strip().rstrip('.: ')}")
+            first = next(line for line in lines if line.strip()).strip()
+            if not first.endswith("..."):  # by which a secret is known that was cut
+                first = first.rstrip(".: ")
+            why = note("raised", what=f"{where}{first}")
     worker.report(order, steps, ending, why=why)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from support import gates
 
+from perfgate.model import document_text
 from perfgate.model.document import GateDocument
 from perfgate.model.document_text import read_document
 from perfgate.model.pagedata import page_data
@@ -64,6 +65,18 @@ def test_the_files_that_fit_are_whole_and_name_the_one_that_does_not(tmp_path: P
     assert document.shut_by == (refusal(files[OutputFormat.HTML]),)
     assert read_document(files[OutputFormat.JSON].read_text("utf-8")) == document
     assert sorted(tmp_path.iterdir()) == [files[OutputFormat.JSON], files[OutputFormat.MARKDOWN]]
+
+
+def test_a_document_that_is_too_large_is_one_that_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {OutputFormat.JSON: tmp_path / "x.json", OutputFormat.JUNIT: tmp_path / "x.xml"}
+    assert written(files).opens_gate
+    monkeypatch.setattr(document_text, "LARGEST_DOCUMENT", 100)
+    document = written(files)
+    assert document.shut_codes[-1] == "document-too-large"
+    assert list(tmp_path.iterdir()) == [files[OutputFormat.JUNIT]]
+    assert "too large" in files[OutputFormat.JUNIT].read_text("utf-8")
 
 
 def test_a_pipe_is_written_to(tmp_path: Path) -> None:

@@ -53,6 +53,10 @@ def raises(steps):
     for _ in steps:
         show()
         raise RuntimeError(f"401 for {TOKEN} and {PASSWORD} and {PATTERN}")
+
+@workload(steps=3, warmup=1)
+def cuts(steps):
+    raise RuntimeError(f"401 for {TOKEN[:17]}...")
 """
 
 
@@ -112,7 +116,7 @@ def test_what_a_workload_says_and_names_is_kept_without_its_secrets(given: Proje
     assert seen.status == 1
     document = given.written("g.json")
     outcomes = {one.verdict.workload: one.verdict.outcome for one in document.workloads}
-    assert outcomes == {"names": "NO_BASELINE", "raises": "NOT_MEASURED"}
+    assert outcomes == {"names": "NO_BASELINE", "raises": "NOT_MEASURED", "cuts": "NOT_MEASURED"}
     assert "SERVICE_TOKEN" in document.model_dump_json()  # whose secret it was is said
     kept = [path.name for path in (given.root / ".perfgate").rglob("*") if path.is_file()]
     assert {"workload.log", "result.json", "worker-report.json", "capture-0.sqlite"} <= set(kept)

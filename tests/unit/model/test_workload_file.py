@@ -225,3 +225,8 @@ def test_the_scripts_that_a_command_runs_are_known_by_name(
 ) -> None:
     (tmp_path / "train.yaml").write_text(text)
     assert scripts_of([tmp_path / "train.yaml", tmp_path / "gone.yaml"]) == scripts
+
+
+def test_a_key_that_is_there_twice_is_shown_where_it_is_the_second_time(tmp_path: Path) -> None:
+    with pytest.raises(ConfigInvalid, match=r"the key 'steps' is there twice.* line 4, column 1"):
+        read(tmp_path, f"{LEAST}steps: 30\n")
