@@ -13,7 +13,6 @@ file, and `merge` the files. `table` writes RESULTS.md, next to the published nu
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import sys
 import tempfile
@@ -99,16 +98,6 @@ def parser() -> argparse.ArgumentParser:
         help="start no run after this time",
     )
     run.add_argument(
-        "--run-timeout",
-        type=float,
-        default=math.inf,
-        metavar="S",
-        help=(
-            "a run that takes longer fails, and its variant is left out: some compile for "
-            "long at first"
-        ),
-    )
-    run.add_argument(
         "--project", type=Path, default=Path(), metavar="DIR", help="holds workloads/ (default: .)"
     )
 
@@ -144,7 +133,6 @@ def _run(given: argparse.Namespace) -> int:
                 folder=Path(folder),
                 variants=tuple(given.variant),
                 commit=commit_of(project),
-                longest_s=given.run_timeout,
                 say=_say,
             ),
             save=lambda now: save(now, given.out),

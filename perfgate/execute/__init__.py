@@ -3,13 +3,11 @@ nothing.
 
 ```
 lab.py          what a gate sees of it              laboratory.py   what makes the runs of one gate
-fresh.py        those of one workload               taken.py        what was made of it so far
-planned.py      what is still to be made            ahead.py        runs that are started together
-room.py         how many of them                    script_hold.py  by which a script waits its turn
-run.py          one run, phase by phase
-context.py      what runs share                     pairing.py      what the sides' blocks differ by
+fresh.py        those of one workload               plan.py         which are next, how many at once
+ahead.py        runs that are started together      script_hold.py  by which a script waits its turn
+run.py          one run, phase by phase             pairing.py      what the sides' blocks differ by
 
-command.py      the worker's command line           environment.py  the variables of its processes
+context.py      what runs share                     command.py      what a worker is started with
 folder.py       a run's files                       captures.py     what its captures show
 import_log.py   what its processes loaded           provenance.py   which code it was of
 places.py       where a file belongs                failures.py     why it came to nothing

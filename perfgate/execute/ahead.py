@@ -31,7 +31,7 @@ from perfgate.execute.folder import FIFO, held_process
 from perfgate.execute.run import Measured, OneRun, OtherSideEnded, ordered
 from perfgate.execute.script_hold import DONE, READY, TURN
 from perfgate.machine import Span, sampled
-from perfgate.machine.processes import Marked, ProcessTable
+from perfgate.machine.processes import ProcessTable, cpu_s_of
 from perfgate.model.errors import PerfgateError, WorkloadFailed
 from perfgate.model.machine import Conditions
 from perfgate.model.note import Note, note
@@ -230,11 +230,11 @@ def _used_by_others(
 ) -> tuple[dict[int, float], float]:
     """CPU time, by process, that all runs but some use meanwhile, and how many cores these keep
     busy; a process that ends takes nothing from what the others used."""
-    before, began = Marked(mark).cpu_s(), time.monotonic()
+    before, began = cpu_s_of(mark), time.monotonic()
     meanwhile()
     lasted_s = max(time.monotonic() - began, LOOK_S)
     used: dict[int, float] = {}
-    for pid, cpu_s in Marked(mark).cpu_s().items():
+    for pid, cpu_s in cpu_s_of(mark).items():
         more_s, marks = cpu_s - before.get(pid, 0.0), marks_of(pid)
         if more_s > 0 and mark in marks and marks.isdisjoint(own):
             used[pid] = more_s

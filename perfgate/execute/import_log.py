@@ -29,7 +29,7 @@ def log(cwd: str, opened: list[str]) -> str:
     import json  # noqa: PLC0415
     from importlib.util import source_from_cache  # noqa: PLC0415
 
-    files = set[str]()
+    files: set[str] = set()  # no `set[str]()`: Python 3.8 knows none
     for path in opened:
         try:
             files.add(source_from_cache(path))

@@ -21,6 +21,7 @@ _OF_COUNTS = frozenset(
         "count-rose-by-chance",
         "count-fell-in-some",
         "count-of-process",
+        "graphs-for-launches",
     }
 )
 """What of a count is said next to the verdict too."""

@@ -46,17 +46,21 @@ def _other_steps(then: Sequence[BlessedRun], run: Run) -> Note | None:
     new = [sum(share for name, share in of.items() if not _names([name]) <= known) for of in here]
     if known and all(here) and max(new, default=0.0) >= MOST_OTHERS:
         names = BlessedRun.of(run).step_names
-        before, now = (tuple(sorted(side)[:MOST_NAMES]) for side in (known, names))
-        return note("other-step-names", before=before, now=now)
-    ranges, here_ranges = common_step_ranges(then), BlessedRun.of(run).step_ranges
-    if ranges is None or here_ranges is None or abs(here_ranges - ranges) <= len(run.processes):
+        return note("other-step-names", before=_some(known), now=_some(names))
+    before, now = common_step_ranges(then), BlessedRun.of(run).step_ranges
+    if before is None or now is None or abs(now - before) <= len(run.processes):
         return None
-    return note("other-step-count", before=ranges, now=here_ranges)
+    return note("other-step-count", before=before, now=now)
 
 
 def _names(given: Iterable[str]) -> frozenset[str]:
     """With one sign for each number: older baselines have one for each digit."""
     return frozenset(_DIGITS.sub("#", name) for name in given)
+
+
+def _some(names: Iterable[str]) -> tuple[str, ...]:
+    ordered = sorted(names)
+    return (*ordered[:MOST_NAMES], *(["..."] if len(ordered) > MOST_NAMES else []))
 
 
 def _launches_gone(then: Sequence[BlessedRun], run: Run) -> Note | None:

@@ -11,7 +11,7 @@ import numpy as np
 from perfgate.judge.compare import Floats, Learnt
 from perfgate.judge.looks import Plan, looks_of
 from perfgate.judge.outliers import Sides
-from perfgate.judge.times import SPECS, as_x, columns
+from perfgate.judge.times import SPECS, Columns, as_x, columns
 from perfgate.model.baseline import Baseline, BlessedRun, with_held
 from perfgate.model.metric import Metric
 from perfgate.model.sample import NO_NCCL, Run, why_absent
@@ -62,6 +62,8 @@ class Case:
         """What all runs of the other side have."""
         self.here = {metric: x for metric in self.there if (x := _column(self.runs, metric)).size}
         """What of that all of the candidate's have."""
+        self.in_graphs = _in_graphs(self.there, self.here)
+        """Whether CUDA graphs have taken the place of launches."""
         self.times = sum(metric in self.there for metric in SPECS)
         """How many time metrics share alpha."""
         self.budgets = with_held(policy.budgets, evidence.blessed)
@@ -83,6 +85,18 @@ class Case:
         return as_x(metric, self.there[metric], self.there), as_x(
             metric, self.here[metric], self.there
         )
+
+
+def _in_graphs(there: Columns, here: Columns) -> bool:
+    """Whether more graphs are launched, and no more calls in all; never without a step, which is
+    to decide then."""
+    if not here.keys() >= {Metric.STEP_MS, Metric.GRAPH_LAUNCHES, Metric.LAUNCHES}:
+        return False
+    (graphs, calls), (graphs_now, calls_now) = (
+        (side[Metric.GRAPH_LAUNCHES], side[Metric.GRAPH_LAUNCHES] + side[Metric.LAUNCHES])
+        for side in (there, here)
+    )
+    return bool(graphs_now.min() > graphs.max() and calls_now.max() <= calls.min())
 
 
 def _column(runs: Sequence[Run], metric: Metric) -> Floats:

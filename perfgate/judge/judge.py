@@ -68,7 +68,7 @@ def _outcome(rows: Sequence[MetricVerdict], case: Case) -> tuple[Outcome, int]:
 
     PASSED is what remains when something was judged and nothing spoke against it.
     """
-    plan, gated = case.plan, [row.outcome for row in rows]
+    plan, gated = case.plan, [row.outcome for row in rows if row.outcome is not None]
     if not case.is_look:
         rose = any(row.exact and row.outcome is Outcome.REGRESSED for row in rows)
         is_over = case.policy.stops_early and rose
@@ -126,9 +126,10 @@ def _why(
         case Outcome.INCONCLUSIVE:
             return _inconclusive(case, max(rows, key=_size))
         case _:  # PASSED: rows never come to the gate's own outcomes, such as NO_BASELINE
-            counts = sum(one.row.is_count for one in judged)
+            gated = [one.row for one in judged if one.row.outcome is not None]
+            counts = sum(row.is_count for row in gated)
             against = None if plan.is_ab_run else note("against-blessed", runs=len(case.other))
-            fields = {"times": len(judged) - counts, "counts": counts}
+            fields = {"times": len(gated) - counts, "counts": counts}
             within = Note(code="within-budget", fields={**fields, "made": made, "against": against})
             return within, None
 

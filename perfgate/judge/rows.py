@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
@@ -26,6 +27,10 @@ from perfgate.model.note import Note, note
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run, missing_in, why_absent
 from perfgate.model.verdict import Dropped, MetricVerdict
+
+_TAKEN_BY_GRAPHS: Final = frozenset({Metric.GRAPH_LAUNCHES, Metric.KERNEL_MS})
+"""What no longer means the same where graphs take the place of launches: the kernel time of a graph
+that is traced whole holds what is idle, copied and set between its kernels. The step decides."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,6 +57,15 @@ def judge_rows(case: Case) -> list[JudgedRow]:
                 outcome=Outcome.NOT_MEASURED,
                 baseline=middle(before),
                 note=missing_in(case.runs, metric),
+            )
+            judged.append(JudgedRow(row=row))
+        elif case.in_graphs and metric in _TAKEN_BY_GRAPHS:
+            row = MetricVerdict(
+                metric=metric,
+                outcome=None,
+                baseline=middle(before),
+                now=middle(case.here[metric]),
+                note=note("graphs-for-launches"),
             )
             judged.append(JudgedRow(row=row))
         elif metric in counts:

@@ -82,6 +82,8 @@ def gpu_lock(
             with _usable(path):
                 descriptor = _open(path)
                 held.callback(os.close, descriptor)
+                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                    raise OSError("it is no plain file")
                 while not lock(descriptor):
                     holder, left_s = _read_holder(descriptor), deadline - time.monotonic()
                     if left_s <= 0:

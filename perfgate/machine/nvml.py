@@ -226,7 +226,8 @@ def open_nvml(library: NvmlLibrary = NVML) -> Iterator[Nvml]:
     try:
         library.nvmlInit()
     except pynvml.NVMLError as error:
-        raise _unreadable("its version", error) from error
+        kind = NoDriver if error.value in ABSENT else MachineUnreadable
+        raise _unreadable("its version", error, kind) from error
     try:
         yield Nvml(library)
     finally:
@@ -241,6 +242,7 @@ def _demand(what: str, question: Callable[..., Value], *about: object) -> Value:
         raise _unreadable(what, error) from error
 
 
-def _unreadable(what: str, error: pynvml.NVMLError) -> MachineUnreadable:
-    kind = NoDriver if error.value in ABSENT else MachineUnreadable
+def _unreadable(
+    what: str, error: pynvml.NVMLError, kind: type[MachineUnreadable] = MachineUnreadable
+) -> MachineUnreadable:
     return kind("nvml-failed", what=what, why=str(error).rstrip("."))

@@ -154,23 +154,14 @@ GROUP: Final = Path("/sys/fs/cgroup")
 """Where a container reads its own limits."""
 
 
-class Marked:
-    """The processes that bear a mark."""
-
-    def __init__(self, mark: str) -> None:
-        self._mark = mark
-        self._processes = processes_of(mark)
-
-    def cpu_s(self, *, anew: bool = False) -> dict[int, float]:
-        """CPU time by process of those that live; `anew` also of those that have begun since."""
-        if anew:
-            self._processes = processes_of(self._mark)
-        found: dict[int, float] = {}
-        for process in self._processes:
-            with suppress(psutil.Error):
-                times = process.cpu_times()
-                found[process.pid] = times.user + times.system
-        return found
+def cpu_s_of(mark: str) -> dict[int, float]:
+    """CPU time of the living processes that bear a mark, by process id, s."""
+    found: dict[int, float] = {}
+    for process in processes_of(mark):
+        with suppress(psutil.Error):
+            times = process.cpu_times()
+            found[process.pid] = times.user + times.system
+    return found
 
 
 def free_bytes() -> int:

@@ -37,6 +37,8 @@ def refused(invalid: ValidationError, record: type[Record], *, place: str) -> Co
         return ConfigInvalid("value-missing", place=where)
     if first["type"] == "extra_forbidden":
         known = sorted(record.model_fields)
+        if key in known:  # both names of it are there: the old one is too much
+            key = str(record.model_fields[str(key)].validation_alias)
         return ConfigInvalid("key-unknown", place=place.strip(), key=key, known=known)
     value = _short(first["input"])
     return ConfigInvalid("value-refused", place=where, value=value, problem=first["msg"])

@@ -24,13 +24,19 @@ NEVER_WITHHELD: Final = frozenset(
         "AWS_REGION",
         "CONDA_PREFIX",
         "CUDA_HOME",
+        "CUDA_VISIBLE_DEVICES",
         "HOME",
+        "LANG",
+        "LANGUAGE",
+        "LC_ALL",
         "LD_LIBRARY_PATH",
         "LD_PRELOAD",
+        "LOGNAME",
         "PATH",
         "PWD",
         "PYTHONPATH",
         "TMPDIR",
+        "USER",
         "VIRTUAL_ENV",
     }
 )
@@ -156,7 +162,7 @@ SHORTEST_WORD: Final = 10
 _LIKE_WORD: Final = re.compile(r"[A-Za-z]+|[0-9][0-9.]*")
 _CUT: Final = "(?:\\.\\.\\.|\u2026)"
 """Where a text was cut."""
-_GOES_ON: Final = rf"[{re.escape(_AROUND)}\[<(]{{0,40}}"
+_GOES_ON: Final = rf"[{re.escape(_AROUND)}\[\]<()]{{0,40}}"
 """What may stand between that and the rest."""
 _CUT_BEHIND: Final = re.compile(_GOES_ON + _CUT)
 _CUT_BEFORE: Final = re.compile(_CUT + _GOES_ON + r"\Z")
@@ -298,7 +304,8 @@ def _forms(value: str) -> Iterator[tuple[str, int]]:
     """A value as texts may hold it, without what may interrupt it, each with how much of its
     beginning or end stays where it is cut; 0 where it is no part of a longer word."""
     if len(value) < SHORTEST_WITHIN:
-        yield value.strip(_AROUND), 0
+        if len(text := value.strip(_AROUND)) >= SHORTEST:
+            yield text, 0
         return
     for written in _encoded(value):
         text = _INTERRUPTED.sub("", written).strip(_AROUND)
@@ -327,13 +334,18 @@ def _encoded(value: str) -> Iterator[str]:
 def _held(form: str, cut: int, text: str) -> Iterator[tuple[int, int]]:
     """Where a text holds a value, or its beginning or end next to where it was cut."""
     for start in _each(form[:cut], text):
-        end = start + _alike(form, text[start : start + len(form)])
-        if end - start == len(form) or _CUT_BEHIND.match(text, end):
-            yield start, end
+        same = form[: _alike(form, text[start : start + len(form)])]
+        if same != form:
+            same = same.rstrip(".")  # dots of its own may be those of the cut
+        if same == form or _CUT_BEHIND.match(text, start + len(same)):
+            yield start, start + len(same)
     for tail in _each(form[-cut:], text):
         end = tail + cut
-        start = end - _alike(form[::-1], text[max(end - len(form), 0) : end][::-1])
-        if end - start == len(form) or _CUT_BEFORE.search(text[max(start - 43, 0) : start]):
+        same = form[-_alike(form[::-1], text[max(end - len(form), 0) : end][::-1]) :]
+        if same != form:
+            same = same.lstrip(".")
+        start = end - len(same)
+        if same == form or _CUT_BEFORE.search(text[max(start - 43, 0) : start]):
             yield start, end
 
 

@@ -4,6 +4,7 @@ report."""
 from __future__ import annotations
 
 import atexit
+import io
 import os
 import sys
 import threading
@@ -39,6 +40,14 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(lambda: _leave(config))
     if order.blocks is not None and order.blocks.core is not None:
         worker.stay_near(order.blocks.core)
+
+
+def pytest_plugin_registered(plugin: object) -> None:
+    """Have the import log name each conftest: pytest forgets the module of one when it imports
+    another."""
+    file = getattr(plugin, "__file__", None)
+    if file is not None and Path(file).name == "conftest.py":
+        io.open_code(str(file)).close()
 
 
 def _leave(config: pytest.Config) -> None:

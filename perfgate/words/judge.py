@@ -47,6 +47,7 @@ _TIMES: Final[Rows] = {
 _ROWS: Final[Rows] = {
     "only-shown": "shown, not gated",
     "not-comparable": "not comparable",
+    "graphs-for-launches": "not judged: CUDA graphs have replaced launches; the step decides",
     "only-estimated": "not judged: a loss settled the gate after {runs:run|runs}",
     "new-to-gate": "in {having} of {runs:baseline run|baseline runs}, not gated: bless to gate it",
     "new-to-show": "in {having} of {runs:baseline run|baseline runs}; shown, not gated",

@@ -1,8 +1,9 @@
 """What no gate could compare with is no baseline, unless somebody insists: runs that differ far too
-much."""
+much, or of which there are too few."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 import pytest
@@ -119,3 +120,28 @@ def test_a_gate_is_held_to_what_is_written(
     assert held(project, *hold) == pytest.approx(budget)
     project.measures(*(run(1.15 * step_ms) for step_ms in ROUGH), code=[project.code()])
     assert (project.gate("workloads/loops.py").status == 0) is (budget > 0.15)
+
+
+# Too few runs
+
+
+def test_what_bless_names_lets_it_be_blessed(here: Project) -> None:
+    here.bless(here.baseline())
+    here.measures(records.run({Metric.H2D_COPIES: 9}), code=[here.code()])
+    here.gate("workloads/loops.py")
+    words = ("loop", "--accept-regression", "--reason", "it's meant")
+    refused = here.perfgate("bless", *words, columns=400)
+    assert refused.status == 22
+    named = [
+        line.partition(": ")[2]
+        for line in refused.err.splitlines()
+        if ": pytest " in line or ": perfgate bl" in line
+    ]
+    measure, bless = (shlex.split(line) for line in named[-2:])
+    here.pytest(*measure[1:])
+    seen = here.perfgate(*bless[1:])
+    assert seen.status == 0, seen.err
+    made = here.store.baselines.load("nvidia-h200", "loop")
+    assert made is not None
+    assert len(made.runs) >= 5
+    assert made.blessing.reason == "it's meant"

@@ -66,6 +66,14 @@ class Installed:
                         found.setdefault(f"{file.stem}/{name}", []).append(step["run"])
         return found
 
+    def doctor(self) -> tuple[str, bool]:
+        """The word of the doctor's check of workflows, if it makes one, and whether it says what to
+        give."""
+        out = self.project.perfgate("doctor", columns=120).out
+        words = [line.split() for line in out.splitlines()]
+        word = next((one[0] for one in words if one[1:] == ["workflows"]), "")
+        return word, "--install-from" in out
+
 
 @pytest.fixture
 def installed(project: Project, tmp_path: Path) -> Installed:
@@ -173,10 +181,12 @@ ALL = (
 
 
 def test_the_address_may_be_given_and_is_known_from_then_on(installed: Installed) -> None:
-    installed.by({"url": "file:///home/ada/perfgate", "dir_info": {}})
+    installed.by(UNREACHABLE["a folder"])
+    assert installed.doctor() == ("", False)
     assert installed.init()[0] == 0
-    assert installed.init("--check")[0] == 1
+    assert (installed.init("--check")[0], installed.doctor()) == (1, ("FAIL", True))
     assert installed.init("--force", "--install-from", URL)[0] == 0
+    assert installed.doctor() == ("ok", False)
     before = installed.files()
     assert installed.init("--check")[0] == 0
     assert installed.init()[0] == 0

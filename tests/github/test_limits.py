@@ -91,8 +91,3 @@ def test_what_no_document_can_hold_is_an_error_of_whoever_writes_it(
     monkeypatch.setattr("perfgate.model.document_text.LARGEST_DOCUMENT", 1000)
     with pytest.raises(StoreFailed):
         document_text(gated(failed(reason=TAIL)))
-
-
-def test_an_ordinary_document_is_written_as_it_is() -> None:
-    document = gated(failed())
-    assert read_document(document_text(document)) == document

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
-from support.gpu import Gate, bless, gate, needs_a_gate
+from support.gpu import Gate, bless, committed, gate, needs_a_gate
+from support.repository import run_git
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(1200)]
 
@@ -55,24 +55,6 @@ def launches(steps):
 '''
 
 
-def git(root: Path, *words: str) -> str:
-    identity = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
-    done = subprocess.run(
-        ["git", *identity, *words], cwd=root, check=True, capture_output=True, text=True
-    )
-    return done.stdout.strip()
-
-
-def committed(root: Path, settings: str = "") -> Path:
-    """A repository of what lies in a folder."""
-    (root / "pyproject.toml").write_text(f"[tool.perfgate]\n{settings}")
-    (root / ".gitignore").write_text(".perfgate/\n__pycache__/\n")
-    git(root, "init", "-q")
-    git(root, "add", "-A")
-    git(root, "commit", "-q", "-m", "loops")
-    return root
-
-
 def spins_per_ms() -> float:
     """How many turns of an empty loop this CPU takes in a ms: the best of all cores.
 
@@ -109,8 +91,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     committed(root, 'ab_run = "alternate"\n')
     assert gate(root, *MLP, "--perfgate-runs=6").ended == (1, "NO_BASELINE")
     bless(root, "mlp", "--reason", "first baseline")
-    git(root, "add", "-A")
-    git(root, "commit", "-q", "-m", "bless")
+    run_git(root, "add", "-A")
+    run_git(root, "commit", "-q", "-m", "bless")
     return root
 
 
@@ -130,7 +112,7 @@ def test_one_percent_more_gpu_time_is_shown_by_an_ab_run(project: Path) -> None:
     )
     # It is half of what step_ms may lose, at which that may be called slower as well.
     assert {"kernel_ms"} <= slower.regressed <= {"kernel_ms", "step_ms"}
-    assert git(project, "worktree", "list").count("\n") == 0
+    assert run_git(project, "worktree", "list").count("\n") == 0
 
 
 def test_unchanged_code_passes_against_its_own_commit(project: Path) -> None:
@@ -140,7 +122,7 @@ def test_unchanged_code_passes_against_its_own_commit(project: Path) -> None:
         "PASSED",
         "ab_run",
     )
-    assert unchanged.verdict["ab_run"]["commit"] == git(project, "rev-parse", "HEAD")
+    assert unchanged.verdict["ab_run"]["commit"] == run_git(project, "rev-parse", "HEAD")
 
 
 @pytest.fixture(scope="module")
@@ -161,7 +143,7 @@ def unchanged(launching: Path) -> Gate:
 def check_interleaved(launching: Path, made: Gate) -> None:
     """Whether a gate was an A/B run of blocks with HEAD, and says so."""
     assert made.verdict["stage"] == "blocks"
-    assert made.verdict["ab_run"]["commit"] == git(launching, "rev-parse", "HEAD")
+    assert made.verdict["ab_run"]["commit"] == run_git(launching, "rev-parse", "HEAD")
     assert made.verdict["ab_run"]["pairs"] >= 3
     # Before the pairs, one run of either side is made alone.
     assert made.verdict["ab_run"]["screen_runs"] == 1
@@ -171,7 +153,7 @@ def check_interleaved(launching: Path, made: Gate) -> None:
         == 1 + made.verdict["ab_run"]["pairs"]
     )
     assert "in-blocks" in made.codes
-    assert git(launching, "worktree", "list").count("\n") == 0
+    assert run_git(launching, "worktree", "list").count("\n") == 0
 
 
 def test_an_unchanged_launch_bound_loop_is_not_slower_in_turns_with_itself(

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
-from support.gpu import PERFGATE, bless, gate, needs_a_gate, run
+from support.gpu import PERFGATE, bless, committed, gate, needs_a_gate, run
+from support.repository import run_git
 
 from perfgate.model.errors import PerfgateError
 from perfgate.views.ncu.command import find_ncu
@@ -39,11 +39,6 @@ TWICE = LOOP.replace("MILLIONS = 64", "MILLIONS = 128") + "        values.exp_()
 """The same pass over twice as much, and two kernels more."""
 
 
-def git(root: Path, *words: str) -> None:
-    identity = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
-    subprocess.run(["git", *identity, *words], cwd=root, check=True, capture_output=True)
-
-
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project whose loop was blessed at a commit, and has more to do since."""
@@ -55,11 +50,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("project")
     (root / "workloads").mkdir()
     (root / "workloads" / "loops.py").write_text(LOOP)
-    (root / "pyproject.toml").write_text('[tool.perfgate]\nab_run = "off"\n')
-    (root / ".gitignore").write_text(".perfgate/\n__pycache__/\n")
-    git(root, "init", "-q")
-    git(root, "add", "-A")
-    git(root, "commit", "-q", "-m", "loops")
+    committed(root, 'ab_run = "off"\n')
     assert gate(root).ended == (1, "NO_BASELINE")
     bless(root, "--reason", "first baseline")
     (root / "workloads" / "loops.py").write_text(TWICE)
@@ -113,7 +104,4 @@ def test_a_kernel_that_is_new_has_figures_of_now_alone(kernels: dict[str, str]) 
 def test_nothing_is_left_behind(project: Path, kernels: dict[str, str]) -> None:
     assert kernels
     assert list((project / ".perfgate").rglob("*.ncu-rep")) == []
-    listed = subprocess.run(
-        ["git", "worktree", "list"], cwd=project, check=True, capture_output=True, text=True
-    )
-    assert len(listed.stdout.splitlines()) == 1
+    assert len(run_git(project, "worktree", "list").splitlines()) == 1

@@ -17,17 +17,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
 import pytest
-from support.gpu import bless, why_no_gate
+from support.gpu import Gate, bless, gate, why_no_gate
 from support.loops import WORKLOADS, load_regressions, named_first
 
 from perfgate.explain.breakdown import breakdown_of, kept
+from perfgate.model.sample import Breakdown
 from perfgate.store import Store
 
 BLESSED_RUNS: Final = 6
@@ -79,45 +80,29 @@ CASES: Final = [
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gated:
+class Gated(Gate):
     """What one gate came to."""
 
     loop: str
     regression: str
-    status: int
     wall_s: float
     is_first: bool = False
     """Whether it was made to be blessed."""
-    verdict: Mapping[str, Any] = field(default_factory=dict)
-    """Empty where pytest came to none."""
-    runs: tuple[Mapping[str, Any], ...] = ()
-    before: Mapping[str, Any] = field(default_factory=dict)
+    before: Mapping[str, Any]
     """What the baseline says that its values are made of; empty where there is none."""
-    now: Mapping[str, Any] = field(default_factory=dict)
+    now: Mapping[str, Any]
     """The same of this gate's runs, as a baseline would keep it."""
     planted_ms: float = 0.0
     """Of a planted sleep: what it was to add to each step."""
-    out: str = ""
 
     @property
-    def outcome(self) -> str:
-        return str(self.verdict.get("outcome", f"exit {self.status}"))
+    def runs(self) -> tuple[Mapping[str, Any], ...]:
+        return tuple(self.workload["runs"])
 
     @property
     def changes(self) -> Mapping[str, tuple[float | None, float | None]]:
         """Every metric's value in the baseline and now."""
-        return {
-            row["metric"]: (row["baseline"], row["now"]) for row in self.verdict.get("metrics", ())
-        }
-
-    @property
-    def regressed(self) -> tuple[str, ...]:
-        return self._rows("REGRESSED")
-
-    def _rows(self, outcome: str) -> tuple[str, ...]:
-        return tuple(
-            row["metric"] for row in self.verdict.get("metrics", ()) if row["outcome"] == outcome
-        )
+        return {row["metric"]: (row["baseline"], row["now"]) for row in self.verdict["metrics"]}
 
     @property
     def expected(self) -> tuple[int, str]:
@@ -132,19 +117,19 @@ class Gated:
     @property
     def problems(self) -> tuple[str, ...]:
         """In what it is not what was to be expected of what was planted."""
-        status, outcome = self.expected
-        if (self.status, self.outcome) != (status, outcome):
-            return (
-                f"{self.outcome} and exit status {self.status}, expected {outcome} and {status}",
-            )
+        if self.ended != self.expected:
+            return (f"exit status and outcome {self.ended}, expected {self.expected}",)
         if self.regression == regressions.NONE:
             return ()
+        _, outcome = self.expected
         regression = regressions.REGRESSIONS[self.regression]
-        missed = [metric for metric in regression.caught_by if metric not in self._rows(outcome)]
+        missed = [
+            metric for metric in regression.caught_by if metric not in self.of_outcome(outcome)
+        ]
         allowed = {*regression.caught_by, *regression.may_follow}
         # Of a median that is just not shown to be slower the mean may show it.
         allowed |= {"step_mean_ms"} if "step_ms" in allowed else set()
-        blamed = [metric for metric in self.regressed if metric not in allowed]
+        blamed = [metric for metric in self.of_outcome("REGRESSED") if metric not in allowed]
         shown = [f"{metric} did not catch it" for metric in missed]
         shown += [f"{metric} is blamed without cause" for metric in blamed]
         first = next(iter((self.verdict.get("where") or {}).values()), "")
@@ -165,11 +150,13 @@ class Gated:
 
     def line(self) -> str:
         """The gate as a row of the table."""
-        sizes = ", ".join(f"{metric} {_size(*self.changes[metric])}" for metric in self.regressed)
+        sizes = ", ".join(
+            f"{metric} {_size(*self.changes[metric])}" for metric in self.of_outcome("REGRESSED")
+        )
         marks = "".join(f"  << {problem}" for problem in self.problems)
         counted = f"{len(self.runs):>2} runs  {self.wall_s:5.0f} s"
         return (
-            f"{self.loop:<9} {self.regression:<18} {self.outcome:<13} {counted}  "
+            f"{self.loop:<9} {self.regression:<18} {self.ended[1]:<13} {counted}  "
             f"{sizes or '-'}{marks}"
         )
 
@@ -181,18 +168,23 @@ class Gated:
             "regression": self.regression,
             "expected": None if known is None else asdict(known),
             "exit_status": self.status,
-            "outcome": self.outcome,
-            "reason": self.verdict.get("reason"),
-            "regressed": self.regressed,
+            "outcome": self.ended[1],
+            "regressed": self.of_outcome("REGRESSED"),
             "problems": self.problems,
-            **{shown: self.verdict.get(shown) for shown in ("where", "classified", "advice")},
+            **{
+                shown: self.verdict.get(shown)
+                for shown in ("reason", "where", "classified", "advice", "metrics")
+            },
             "planted_ms": self.planted_ms,
             "wall_s": round(self.wall_s, 1),
-            "metrics": self.verdict.get("metrics", ()),
             "before": self.before,
             "now": self.now,
             "runs": self.runs,
         }
+
+
+def _dumped(breakdown: Breakdown) -> Mapping[str, Any]:
+    return breakdown.model_dump(mode="json", exclude_defaults=True)
 
 
 def _size(before: float | None, now: float | None) -> str:
@@ -222,7 +214,7 @@ class Scratch:
             self._baselines[loop] = None
             gated = self._gate(loop, regressions.NONE, runs=BLESSED_RUNS, is_first=True)
             self.say(f"{gated.line()}  {self._values(gated)}")
-            assert gated.problems == (), gated.out
+            assert gated.problems == ()
             bless(self.root, loop, "--reason", "the clean loop")
             self._baselines[loop] = gated
         baseline = self._baselines[loop]
@@ -267,62 +259,26 @@ class Scratch:
         planted_ms: float = 0.0,
         is_first: bool = False,
     ) -> Gated:
-        document = self.root / "out.json"
-        document.unlink(missing_ok=True)
-        env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-        env["REGRESSION"] = regression
+        env = {"REGRESSION": regression}
         if planted_ms:
             env["REGRESSION_CYCLES"] = str(round(planted_ms * self.cycles_per_ms))
-        options = (
-            f"--perfgate-runs={runs}",
-            f"--perfgate-json={document}",
-            "-p",
-            "no:cacheprovider",
-        )
+        options = (f"--perfgate-runs={runs}", "-p", "no:cacheprovider")
         began = time.monotonic()
-        done = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "pytest",
-                "--perfgate",
-                f"workloads/regressions.py::{loop}",
-                *options,
-            ],
-            cwd=self.root,
-            env=env,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=1100,
-            check=False,
-        )
-        shown = json.loads(document.read_text(encoding="utf-8")) if document.is_file() else {}
-        self.machine = shown.get("machine") or self.machine
-        found: Mapping[str, Any] = next(iter(shown.get("workloads", ())), {})
+        made = gate(self.root, f"workloads/regressions.py::{loop}", *options, timeout_s=1100, **env)
+        wall_s = time.monotonic() - began
+        self.machine = made.document["machine"] or self.machine
         store = Store(self.root, "baselines")
         result = store.results.latest(loop)
-        baseline = (
-            None if result is None else store.baselines.load(result.result.machine.slug, loop)
-        )
+        baseline = result and store.baselines.load(result.result.machine.slug, loop)
         return Gated(
-            before={}
-            if baseline is None
-            else baseline.breakdown.model_dump(mode="json", exclude_defaults=True),
-            now={}
-            if result is None
-            else kept(breakdown_of(result.result.runs)).model_dump(
-                mode="json", exclude_defaults=True
-            ),
+            **vars(made),
             loop=loop,
             regression=regression,
-            status=done.returncode,
-            wall_s=time.monotonic() - began,
+            wall_s=wall_s,
             is_first=is_first,
-            verdict=found.get("verdict", {}),
-            runs=tuple(found.get("runs", ())),
+            before=_dumped(baseline.breakdown) if baseline else {},
+            now=_dumped(kept(breakdown_of(result.result.runs))) if result else {},
             planted_ms=planted_ms,
-            out=done.stdout,
         )
 
     @staticmethod
@@ -367,6 +323,4 @@ def scratch(
 def test_a_regression_is_caught_by_its_metrics_alone_and_a_clean_loop_passes(
     scratch: Scratch, loop: str, regression: str
 ) -> None:
-    gated = scratch.gate(loop, regression)
-    print(gated.out)  # noqa: T201  (what the user sees says why)
-    assert gated.problems == ()
+    assert scratch.gate(loop, regression).problems == ()

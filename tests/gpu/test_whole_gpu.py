@@ -4,11 +4,10 @@ loss, although most steps take as long as before.
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
-from support.gpu import bless, gate, needs_a_gate
+from support.gpu import bless, committed, gate, needs_a_gate
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(900)]
 
@@ -48,11 +47,7 @@ def project(tmp_path: Path) -> Path:
     needs_a_gate()
     (tmp_path / "workloads").mkdir()
     (tmp_path / "workloads" / "loops.py").write_text(LOOP)
-    (tmp_path / "pyproject.toml").write_text("[tool.perfgate]\n")
-    (tmp_path / ".gitignore").write_text(".perfgate/\n__pycache__/\n")
-    for words in (("init", "-q"), ("add", "-A"), ("commit", "-q", "-m", "one")):
-        named = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
-        subprocess.run(["git", *named, *words], cwd=tmp_path, check=True)
+    committed(tmp_path)
     assert gate(tmp_path).ended == (1, "NO_BASELINE")
     bless(tmp_path, "side_by_side", "--reason", "first baseline")
     return tmp_path

@@ -16,6 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 from support.held import NOTING, processes_in, times_of
+from support.processes import until
 from support.project import Project
 from support.runs import PERFGATE, context_of, function
 
@@ -375,13 +376,8 @@ def test_runs_that_are_held_do_not_outlive_their_gate(
     project.workload(text)
     project.write("pyproject.toml", "[tool.perfgate]\nahead = 3\n")
     with project.start("--perfgate", stdout=subprocess.DEVNULL) as gate:
-        deadline = time.monotonic() + 60
-        while len(list((project.root / "times").glob("*"))) < 2 and time.monotonic() < deadline:
-            time.sleep(0.05)
+        until(lambda: len(list((project.root / "times").glob("*"))) == 2)
         below = psutil.Process(gate.pid).children(recursive=True)
         assert len([one for one in below if "--perfgate-worker" in " ".join(one.cmdline())]) >= 3
         gate.send_signal(number)
-    deadline = time.monotonic() + 60  # what measures ends by itself
-    while processes_in(project.root) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert not processes_in(project.root)
+    until(lambda: not processes_in(project.root), timeout_s=60)  # what measures ends by itself

@@ -7,10 +7,8 @@ import _thread
 import itertools
 import json
 import os
-import sqlite3
 import threading
 import time
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -40,6 +38,7 @@ from perfgate.model.workload import (
     WAIT_RANGE,
     WARMUP_RANGE,
 )
+from perfgate.profilers.nsys.export.timeline import read_timeline
 from perfgate.profilers.nsys.tool import NsysTool
 
 pytestmark = pytest.mark.nsys
@@ -155,13 +154,8 @@ class Stage:
 
     def ranges(self, side: Side) -> list[str]:
         """The names of the ranges in the kept export of a side, in order of time."""
-        sqlite = self.folder / side / "capture-0.sqlite"
-        with closing(sqlite3.connect(f"{sqlite.as_uri()}?mode=ro", uri=True)) as database:
-            rows = database.execute(
-                "SELECT coalesce(text, value) FROM NVTX_EVENTS LEFT JOIN StringIds ON "
-                "StringIds.id = NVTX_EVENTS.textId WHERE end IS NOT NULL ORDER BY start"
-            ).fetchall()
-        return [name for (name,) in rows]
+        ranges = read_timeline(self.folder / side / "capture-0.sqlite").ranges
+        return [name for _, name in sorted(zip(ranges.start, ranges.name, strict=True))]
 
     def running(self) -> list[str]:
         """The processes that still bear the mark of this test."""

@@ -4,12 +4,9 @@ version."""
 from __future__ import annotations
 
 import os
-import re
-import sqlite3
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +18,7 @@ from perfgate.model.workload import CaptureMode, CaptureWindow
 from perfgate.profilers.nsys import profile as nsys_profile
 from perfgate.profilers.nsys.answers import export
 from perfgate.profilers.nsys.command import withhold_secrets
+from perfgate.profilers.nsys.export.timeline import read_timeline
 from perfgate.profilers.nsys.reports import run_reports
 from perfgate.profilers.nsys.tool import NsysTool
 from perfgate.profilers.seam import ProfileOutcome, ProfileSpec
@@ -69,16 +67,8 @@ def profile(
 
 def steps_in(sqlite: Path) -> int:
     """Count the closed ranges called step."""
-    with closing(sqlite3.connect(f"{sqlite.as_uri()}?mode=ro", uri=True)) as database:
-        if not database.execute(
-            "SELECT 1 FROM sqlite_master WHERE name = 'NVTX_EVENTS'"
-        ).fetchone():
-            return 0
-        (count,) = database.execute(
-            "SELECT count(*) FROM NVTX_EVENTS LEFT JOIN StringIds ON StringIds.id = "
-            "NVTX_EVENTS.textId WHERE coalesce(text, value) = 'step' AND end IS NOT NULL"
-        ).fetchone()
-        return int(count)
+    ranges = read_timeline(sqlite).ranges
+    return int((ranges.name.bear("step") & ranges.closed).sum())
 
 
 def code_of(outcome: ProfileOutcome) -> str | None:
@@ -144,24 +134,6 @@ def test_half_a_capture_is_refused(
     assert list(tmp_path.iterdir()) == [rep]
 
 
-@pytest.mark.parametrize(
-    ("last", "status", "signal", "line"),
-    [
-        ("raise SystemExit(3)", 3, None, "all steps done"),
-        ("raise ValueError('loss is nan')", 1, None, "ValueError: loss is nan"),
-        ("import os; os.kill(os.getpid(), 9)", 137, "SIGKILL", "all steps done"),
-    ],
-    ids=["exits 3", "raises", "is killed"],
-)
-def test_how_a_script_ended_is_passed_on_next_to_its_capture(
-    nsys_tool: NsysTool, tmp_path: Path, last: str, status: int, signal: str | None, line: str
-) -> None:
-    outcome = profile(nsys_tool, spec_of(f"{FIVE_STEPS}{last}", tmp_path / "run"))
-    assert (outcome.exit_status, outcome.signal, outcome.tail[-1]) == (status, signal, line)
-    if signal is None:
-        assert steps_in(outcome.captures[0].sqlite) == 5
-
-
 def test_a_script_that_hangs_is_ended_and_nothing_is_left_running(
     nsys_tool: NsysTool, tmp_path: Path
 ) -> None:
@@ -191,24 +163,6 @@ def test_a_child_that_outlives_the_script_does_not_hold_up_the_run(
     assert outcome.exit_status == 0
     assert steps_in(outcome.captures[0].sqlite) == 5
     assert left_running(outcome) == []
-
-
-def test_ctrl_c_leaves_nothing_running(nsys_tool: NsysTool, tmp_path: Path) -> None:
-    found: list[str] = []
-
-    def interrupt() -> None:
-        log = tmp_path / "run" / "nsys.log"
-        lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
-        found.extend(line for line in lines if re.match("[0-9a-f]{32}-", line))
-        if found:
-            raise KeyboardInterrupt
-
-    # The last few lines wait for those to come, which a secret may go on in.
-    code = f"{PRINT_COOKIE}\nimport time\nprint('more\\n' * 8, flush=True)\ntime.sleep(60)"
-    with pytest.raises(KeyboardInterrupt):
-        profile(nsys_tool, spec_of(code, tmp_path / "run"), on_tick=interrupt)
-    assert processes_of(found[0]) == []
-    assert not (tmp_path / "run" / "tmp").exists()
 
 
 @pytest.mark.parametrize(

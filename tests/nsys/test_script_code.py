@@ -47,12 +47,6 @@ FILES = {
     "deaf.sh": (
         "exec python -I -c \"import sys; sys.path.insert(0, '.'); exec(open('train.py').read())\"\n"
     ),
-    "forked.py": (
-        "import multiprocessing as m\nimport train\nif __name__ == '__main__':\n"
-        "    p = m.get_context('fork').Process(target=__import__, args=('proj.lazy',))\n"
-        "    p.start()\n    p.join()\n"
-    ),
-    "proj/lazy.py": "",
     "conf.yaml": "size: 1\n",
     "README.md": "words\n",
     "tests/test_core.py": "",
@@ -167,24 +161,21 @@ def test_the_code_of_a_command_is_what_it_names_and_loads(repository: Project, h
     assert set(code) == {"train.py", "proj/__init__.py", "proj/core.py", "conf.yaml", *named}
 
 
-def test_what_a_fork_loads_is_code(repository: Project) -> None:
-    code = gated(repository, script(repository, "python", "forked.py"))
-    assert set(code) == {
-        "forked.py",
-        "train.py",
-        "proj/__init__.py",
-        "proj/core.py",
-        "proj/lazy.py",
-    }
-
-
-@pytest.mark.parametrize("changed", ["proj/core.py", "conf.yaml"])
+@pytest.mark.parametrize(
+    ("words", "unrelated", "changed"),
+    [
+        pytest.param(COMMANDS["a script"], UNRELATED, "proj/core.py", id="a module of a script"),
+        pytest.param(COMMANDS["a script"], UNRELATED, "conf.yaml", id="a file that it names"),
+        pytest.param((), UNRELATED, "proj/core.py", id="a module of a loop"),
+        pytest.param(("bash", "deaf.sh"), (), "proj/core.py", id="no process said what it loaded"),
+    ],
+)
 def test_an_unrelated_commit_leaves_a_repeat_and_a_related_one_does_not(
-    repository: Project, changed: str
+    repository: Project, words: Sequence[str], unrelated: Sequence[str], changed: str
 ) -> None:
-    name = script(repository, *COMMANDS["a script"])
+    name = script(repository, *words) if words else loop(repository)
     bless(repository, name)
-    commit(repository, dict.fromkeys(UNRELATED, "other = 1\n"))
+    commit(repository, dict.fromkeys(unrelated, "other = 1\n"))
     seen, occasions = add(repository, name)
     assert (seen.status, occasions) == (0, 2), seen.err
     commit(repository, {changed: f"{FILES[changed]}\n"})
@@ -193,27 +184,15 @@ def test_an_unrelated_commit_leaves_a_repeat_and_a_related_one_does_not(
     assert refuses_to_calibrate(repository, name)
 
 
-def test_a_loop_is_the_same_in_this(repository: Project) -> None:
-    name = loop(repository)
-    bless(repository, name)
-    commit(repository, dict.fromkeys(UNRELATED, "other = 1\n"))
-    seen, occasions = add(repository, name)
-    assert (seen.status, occasions) == (0, 2), seen.err
-    commit(repository, {"proj/core.py": "WORD = 2\n"})
-    assert refuses_to_calibrate(repository, name)
-
-
-def test_after_steps_of_which_no_process_said_what_it_loaded_nothing_is_unchanged(
-    repository: Project,
-) -> None:
-    name = script(repository, "bash", "deaf.sh")
-    bless(repository, name)
-    seen, occasions = add(repository, name)
-    assert (seen.status, occasions) == (0, 2), seen.err
-    commit(repository, {"proj/core.py": "WORD = 2\n"})
-    seen, occasions = add(repository, name)
-    assert (seen.status, occasions) == (22, 2)
-    assert refuses_to_calibrate(repository, name)
+def test_the_conftests_above_a_loop_are_its_code(repository: Project) -> None:
+    files = ("conftest.py", "workloads/conftest.py")
+    repository.write("workloads/deep/loops.py", LOOP)
+    commit(repository, dict.fromkeys((*files, "workloads/deep/conftest.py"), "import proj\n"))
+    code = gated(repository, "loop")
+    assert {file for file in code if file.endswith("conftest.py")} == {
+        *files,
+        "workloads/deep/conftest.py",
+    }
 
 
 @pytest.mark.parametrize("words", [("python", "-I", "isolated.py"), ("python", "-S", "bare.py")])

@@ -129,22 +129,6 @@ def test_a_variant_that_fails_is_reported_and_kept_apart(
     ]
 
 
-def test_a_run_that_takes_longer_than_it_may_leaves_its_variant_out_and_no_other(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    # The first of all runs that the project is asked for makes a bytecode cache and imports cold:
-    # give the others time.
-    lab = LAB.replace('raise RuntimeError("CUDA out of memory")', "time.sleep(600)")
-    (project / "workloads" / "data_load_lab.py").write_text(lab, encoding="utf-8")
-    assert run(project, "--runs", "1", "--variant", "gpu", "workers", "--run-timeout", "15") == 1
-    said = capsys.readouterr().out
-    assert "data_load_lab[gpu]: failed, it did not end within 15 s" in said
-    assert "data_load_lab[workers]: run 1 of 1" in said
-    failed, made = load(project / "out.json").variants
-    assert (len(failed.failures), len(failed.runs)) == (1, 0)
-    assert (len(made.failures), len(made.runs)) == (0, 1)
-
-
 def test_a_file_that_cannot_be_collected_is_reported_in_a_sentence(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -249,8 +249,6 @@ def test_a_value_that_is_no_scalar_and_has_no_id_is_refused(
     ("text", "code"),
     [
         ("@workload(budgets={'speed': 0.1})\ndef other(steps): ...\n", "value-invalid"),
-        ("@workload(budgets={'step_ms': '2'})\ndef other(steps): ...\n", "value-invalid"),
-        ("@workload(budgets={'step_ms': '200%'})\ndef other(steps): ...\n", "value-invalid"),
         ("@workload(budgets={'step_ms': '-1%'})\ndef other(steps): ...\n", "value-invalid"),
         ("import sys\n\nsys.exit(0)\n", "workload-left"),
         ("import sys\n\nsys.exit('no')\n", "workload-left"),

@@ -3,12 +3,10 @@ of."""
 
 from __future__ import annotations
 
-import base64
 import itertools
 import json
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
 from websockets.sync.client import ClientConnection
@@ -153,11 +151,6 @@ class Tab:
         self.send(
             "Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": name}]
         )
-
-    def screenshot(self, path: Path, *, whole: bool = False) -> None:
-        """Write what the window shows, or the whole page, as PNG."""
-        shown = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
-        path.write_bytes(base64.b64decode(shown["data"]))
 
     def assert_quiet(self) -> None:
         """Fail if the page asked for anything but itself, or complained."""

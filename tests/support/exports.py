@@ -152,14 +152,8 @@ class Memset:
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
+class Graph(Memset):
     """A launch of a CUDA graph traced whole."""
-
-    start: int
-    end: int
-    correlation: int | None = None
-    device: int = 0
-    process: int | None = PID
 
     def row(self, strings: Strings) -> Row:
         return _operation(GRAPHS, self, graphId=1, graphExecId=2)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from support.repository import run_git
 
 from perfgate.machine import read_machine
 from perfgate.model.errors import PerfgateError
@@ -49,7 +50,18 @@ class Gate:
 
     status: int
     output: str
-    verdict: Mapping[str, Any]
+    document: Mapping[str, Any]
+
+    @property
+    def workload(self) -> Mapping[str, Any]:
+        """What the document says of it."""
+        (found,) = self.document["workloads"]
+        return dict(found)
+
+    @property
+    def verdict(self) -> Mapping[str, Any]:
+        """What was found."""
+        return dict(self.workload["verdict"])
 
     @property
     def ended(self) -> tuple[int, str]:
@@ -59,7 +71,12 @@ class Gate:
     @property
     def regressed(self) -> set[str]:
         """The metrics that got slower, or more."""
-        return {row["metric"] for row in self.verdict["metrics"] if row["outcome"] == "REGRESSED"}
+        return {*self.of_outcome("REGRESSED")}
+
+    def of_outcome(self, outcome: str) -> tuple[str, ...]:
+        """The metrics of one outcome, in order."""
+        rows = self.verdict["metrics"]
+        return tuple(row["metric"] for row in rows if row["outcome"] == outcome)
 
     @property
     def codes(self) -> set[str]:
@@ -99,8 +116,17 @@ def gate(project: Path, *options: str, timeout_s: float = 900, **environment: st
         *options,
     ]
     done = run(project, *command, timeout_s=timeout_s, **environment)
-    (workload,) = json.loads(document.read_text(encoding="utf-8"))["workloads"]
-    return Gate(status=done.returncode, output=done.stdout, verdict=workload["verdict"])
+    found = json.loads(document.read_text(encoding="utf-8"))
+    return Gate(status=done.returncode, output=done.stdout, document=found)
+
+
+def committed(root: Path, settings: str = "") -> Path:
+    """A repository of what lies in a folder, with these settings."""
+    (root / "pyproject.toml").write_text(f"[tool.perfgate]\n{settings}")
+    (root / ".gitignore").write_text(".perfgate/\n__pycache__/\n")
+    for words in (("init", "-q"), ("add", "-A"), ("commit", "-q", "-m", "loops")):
+        run_git(root, *words)
+    return root
 
 
 def bless(project: Path, *words: str) -> None:

@@ -77,11 +77,6 @@ def with_process(run: Run, **update: object) -> Run:
     return run.model_copy(update={"processes": processes})
 
 
-def of_processes(run: Run, number: int) -> Run:
-    """A run of so many processes, all alike."""
-    return run.model_copy(update={"processes": run.processes * number})
-
-
 def copying(*sizes: int) -> list[Run]:
     """Runs that copy so many bytes per step."""
     return [records.run({Metric.H2D_BYTES: size}) for size in sizes]

@@ -131,8 +131,6 @@ class Prepared(Laboratory):
     def make(
         self, wanted: Sequence[Wanted], form: Form, then: Callable[[], None] = lambda: None
     ) -> Generator[Measured]:
-        del then
-        del form
         for one in wanted:
             yield self.making(one.context, one.workload, one.folder)
 

@@ -68,7 +68,6 @@ class Replayed(Laboratory):
     def make(
         self, wanted: Sequence[Wanted], form: Form, then: Callable[[], None] = lambda: None
     ) -> Generator[Measured]:
-        del then
         for one in wanted:
             yield _replayed(one.context, one.workload, one.folder, next(self._recorded))
 

@@ -21,10 +21,10 @@ def run_git(cwd: Path, *words: str, env: Mapping[str, str] | None = None) -> str
 class Repository:
     """A git repository, and the project's root in it."""
 
-    def __init__(self, top: Path, *, within: str = ".", home: Path | None = None) -> None:
+    def __init__(self, top: Path, *, within: str = ".") -> None:
         self.top = top
         self.root = top / within
-        home = home or top.parent / "home"
+        home = top.parent / "home"
         home.mkdir(exist_ok=True)
         self.env: Mapping[str, str] = {
             "PATH": os.environ["PATH"],

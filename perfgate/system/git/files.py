@@ -63,8 +63,7 @@ def is_same_repository(one: Path, other: Path, *, env: Env = None) -> bool:
     oldest = ("rev-list", "--max-parents=0", "--first-parent", "HEAD")
     with suppress(RepositoryUnreadable):
         shared = {(folder / ask(folder, env, *common).rstrip("\n")).resolve() for folder in folders}
-        first = {ask(folder, env, *oldest) for folder in folders}
-        return len(shared) == 1 or len(first) == 1
+        return len(shared) == 1 or len({ask(folder, env, *oldest) for folder in folders}) == 1
     return False
 
 

@@ -79,27 +79,6 @@ def test_the_table_shows_what_regressed_and_what_the_explanation_says_first(tmp_
     )
 
 
-def test_clocks_that_are_judged_as_shares_of_a_step_are_shown_so(tmp_path: Path) -> None:
-    rows = [
-        {"metric": "step_ms", "outcome": "PASSED", "baseline": 4.0, "now": 4.2},
-        {"metric": "gap_ms", "outcome": "REGRESSED", "baseline": 0.001, "now": 0.201},
-    ]
-    record = recorded(tmp_path, found("cpu", metrics=rows))
-    assert main(["table", str(record), "--out", str(tmp_path / "RESULTS.md")]) == 0
-    assert "| eager | cpu | gap_ms +5.0 pp |" in (tmp_path / "RESULTS.md").read_text()
-
-
-def test_each_record_has_a_part_of_the_table(tmp_path: Path) -> None:
-    records = []
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        records.append(recorded(tmp_path / name, found("item", loop=name)))
-    assert main(["table", *map(str, records), "--out", str(tmp_path / "RESULTS.md")]) == 0
-    text = (tmp_path / "RESULTS.md").read_text()
-    assert text.count("\n## NVIDIA L4") == 2
-    assert text.index("| one | item |") < text.index("| two | item |")
-
-
 def test_there_is_no_table_of_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["table", str(tmp_path / "none.json.xz"), "--out", str(tmp_path / "RESULTS.md")])

@@ -9,7 +9,7 @@ from support.judging import blessed, measured
 from support.judging import judged as verdict_of
 
 from benchmarks.decision.goals import GOALS, MISSED, Cells, Estimate, Goal, missed
-from benchmarks.decision.populations import MORE, POPULATIONS, Change, Population, Values, World
+from benchmarks.decision.populations import MORE, POPULATIONS, Change, Values, World
 from benchmarks.decision.simulate import (
     COPY,
     HALF,
@@ -172,11 +172,6 @@ def test_stored_runs_of_one_occasion_pass_a_quiet_loop_and_fail_hardly_anything(
     assert gates("0.3/0.2", IDLE[1], STORED[0]).passed <= 0.05 * GATES
 
 
-@pytest.mark.behaviour
-def test_the_same_gates_come_to_the_same_twice() -> None:
-    assert gates("5 % outliers", IDLE[0]) == gates("5 % outliers", IDLE[0])
-
-
 def judged(
     plan: Plan, before: Values, after: Values, stored: Values, earlier: Earlier | None
 ) -> tuple[int, int]:
@@ -303,8 +298,3 @@ def test_a_goal_is_missed_beyond_two_standard_errors(
 ) -> None:
     estimate = Estimate(value, error)
     assert Goal("a goal", goal, goal, lambda _: estimate, at_least=at_least).word(estimate) == word
-
-
-def test_populations_have_names_of_their_own() -> None:
-    assert len(BY_NAME) == len(POPULATIONS) + len(MORE)
-    assert all(isinstance(one, Population) for one in BY_NAME.values())

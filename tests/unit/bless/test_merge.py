@@ -8,17 +8,16 @@ from pathlib import Path
 
 import pytest
 from support import gates, records
-from support.gates import H100, H200, found, gate, judged, shard
+from support.gates import H100, found, gate, judged, shard
 from syrupy.assertion import SnapshotAssertion
 
-from perfgate import __version__
 from perfgate.bless.gates import find_gates
-from perfgate.bless.merge import merge, merged_page
+from perfgate.bless.merge import merge
 from perfgate.model.baseline import Commit
 from perfgate.model.document import DocumentWorkload, GateDocument
 from perfgate.model.document_text import document_text, read_document
 from perfgate.model.metric import Metric
-from perfgate.model.note import Note, Severity, note
+from perfgate.model.note import Note
 from perfgate.model.outcome import OnInconclusive, OnNew, Outcome
 from perfgate.model.pagedata import page_data_text
 from perfgate.model.record import LARGEST_DOCUMENT
@@ -47,24 +46,6 @@ def rows(*outcomes: Outcome | None) -> tuple[MetricVerdict, ...]:
 
 def merged(*documents: GateDocument, expect: int | None = None) -> GateDocument:
     return merge([found(one) for one in documents], expect=expect, at=records.NOON)
-
-
-def test_open_gates_are_an_open_gate_with_all_workloads_and_where_they_were_measured() -> None:
-    shown = merged(
-        gate("a", judged("mlp"), shard=ONE),
-        gate("b", judged("relu", Outcome.IMPROVED), shard=TWO),
-        expect=2,
-    )
-    assert (shown.opens_gate, shown.exit_status, shown.shut_by) == (True, 0, ())
-    assert [(one.verdict.workload, one.gate, one.machine) for one in shown.workloads] == [
-        ("mlp", "a", H200),
-        ("relu", "b", H200),
-    ]
-    assert [(one.label, one.opens_gate, one.workloads) for one in shown.gates] == [
-        ("a", True, 1),
-        ("b", True, 1),
-    ]
-    assert (shown.commit, shown.machine, shown.perfgate) == (records.COMMIT, H200, __version__)
 
 
 def test_one_gate_alone_may_be_merged_even_where_nobody_knows_its_commit() -> None:
@@ -337,19 +318,6 @@ def test_an_interleaved_candidates_runs_are_runs() -> None:
     ).opens_gate
 
 
-def test_what_cannot_be_read_keeps_it_shut_next_to_gates_that_are_open() -> None:
-    unread = note("merge-no-gate", Severity.INVALID, folder="gates/b", file="perfgate.json")
-    shown = merge([found(OPEN)], unread=[unread], at=records.NOON)
-    assert (shown.opens_gate, shown.exit_status) == (False, 1)
-    assert shown.shut_codes == ("merge-no-gate",)
-
-
-def test_workloads_of_several_machines_are_called_by_their_gpu_as_well() -> None:
-    shown = merged(gate("a", judged("mlp", Outcome.REGRESSED)), gate("b", judged("mlp"), on=H100))
-    assert shown.shut_by == ("mlp on NVIDIA H200: REGRESSED",)
-    assert shown.machine is None
-
-
 def test_what_gates_let_in_by_their_settings_opens_the_merged_one() -> None:
     lenient = Settings(new=OnNew.ALLOW)
     shown = merged(gate("a", judged("mlp", Outcome.NO_BASELINE, opens_gate=True), settings=lenient))
@@ -368,24 +336,6 @@ def test_differences_that_shut_nothing_are_noted(snapshot: SnapshotAssertion) ->
     assert shown.information == snapshot
     assert shown.commit == records.COMMIT.model_copy(update={"dirty": True})
     assert shown.settings == Settings(runs=5)
-
-
-def test_the_page_has_what_each_gate_knew_and_the_same_verdicts() -> None:
-    a, b = gate("a", judged("mlp", Outcome.REGRESSED)), gate("b", judged("mlp"), on=H100)
-    both = [found(a, page=gates.rich(a)), found(b)]
-    shown = merge(both, at=records.NOON)
-    page = merged_page(shown, both)
-    assert [one.verdict for one in page.workloads] == [one.verdict for one in shown.workloads]
-    assert [one.opens_gate for one in page.workloads] == [one.opens_gate for one in shown.workloads]
-    assert [(one.gate, one.machine) for one in page.workloads] == [("a", H200), ("b", H100)]
-    assert [one.baseline is None for one in page.workloads] == [False, True]
-    assert (page.shut_by, page.gates, page.information) == (
-        shown.shut_by,
-        shown.gates,
-        shown.information,
-    )
-    assert page.workloads[1].candidate is not None
-    assert page.workloads[1].candidate.machine == H100
 
 
 # What is found
@@ -501,15 +451,6 @@ def test_a_folder_that_is_a_link_is_not_followed_into_and_not_passed_over(tmp_pa
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")  # one that the user names is followed
     ((only,), _) = find_gates([tmp_path / "link"])
     assert only.name == "a"
-
-
-def test_what_holds_no_gate_is_noted_each_for_itself(tmp_path: Path) -> None:
-    file = tmp_path / "file"
-    file.write_text("x", encoding="utf-8")
-    (tmp_path / "empty").mkdir()
-    listed, unread = find_gates([file, file / "x", tmp_path / "nowhere", tmp_path / "empty"])
-    assert listed == ()
-    assert codes_of(unread) == [("merge-no-folder",)] * 3 + [("merge-no-gate",)]
 
 
 def test_a_folder_whose_name_is_no_text_is_shown_in_a_document_that_can_be_written(

@@ -174,6 +174,11 @@ def test_a_clone_is_a_copy_and_a_repository_of_others_is_not(sides: Sides, tmp_p
     clone.write_text("CHANGED = 1\n")
     with pytest.raises(CodeStale):
         sides.here("loops.py", clone)
+    unborn = tmp_path / "unborn"
+    sides.repository.git("worktree", "add", "--quiet", "--detach", str(unborn))
+    sides.repository.git("checkout", "--quiet", "--orphan", "anew", cwd=unborn)
+    with pytest.raises(CodeStale):
+        sides.here("loops.py", written(unborn / "src" / "proj" / "core.py", "CHANGED = 1\n"))
 
 
 def test_a_file_of_the_other_side_is_refused_though_it_be_equal(sides: Sides) -> None:

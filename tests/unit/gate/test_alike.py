@@ -35,7 +35,7 @@ from perfgate.gate.underway import Underway
 from perfgate.model.baseline import Baseline
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
-from perfgate.model.note import Severity, note, quoted
+from perfgate.model.note import Note, Severity, note, quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Form, Run
 from perfgate.model.settings import Policy
@@ -115,6 +115,13 @@ def named(**shares: float) -> Run:
 def test_steps_of_other_names(then: Sequence[tuple[str, ...]], now: Run, outcome: Outcome) -> None:
     checked = gated([now], None, with_steps(ONCE, *then))
     assert (checked.verdict.outcome, len(checked.runs)) == (outcome, 5)
+
+
+def test_other_names_that_are_not_all_shown_say_so() -> None:
+    checked = gated([stepping(slower(0), *"uvwxyz")], None, with_steps(ONCE, tuple("abcde")))
+    differs = checked.verdict.why.fields["differs"]
+    assert isinstance(differs, Note)
+    assert differs.fields == {"before": (*"abcde",), "now": (*"uvwxy", "...")}
 
 
 @pytest.mark.parametrize(

@@ -516,6 +516,58 @@ def test_counts_alone_end_a_gate_by_a_rise_that_a_second_run_confirms_and_nothin
     assert {row.outcome for row in rows if row.metric is not M.SYNCS} == {None}
 
 
+@pytest.mark.parametrize(
+    ("launches", "graphs", "step", "outcome", "judged_graphs"),
+    [
+        pytest.param(0.0, 1.0, 0.5, Outcome.IMPROVED, False, id="all of it in one graph"),
+        pytest.param(40.0, 3.0, 1.0, Outcome.IMPROVED, False, id="some of it, at an equal step"),
+        pytest.param(0.0, 1.0, 1.1, Outcome.REGRESSED, False, id="in a slower graph"),
+        pytest.param(100.0, 1.0, 1.0, Outcome.REGRESSED, True, id="and what was launched as well"),
+        pytest.param(99.0, 0.0, 1.0, Outcome.REGRESSED, True, id="nothing in graphs"),
+    ],
+)
+def test_graphs_in_place_of_launches_are_judged_by_the_step(
+    launches: float, graphs: float, step: float, outcome: Outcome, *, judged_graphs: bool
+) -> None:
+    before = {**BASE, M.LAUNCHES: [100.0] * 10, M.GRAPH_LAUNCHES: [0.0] * 10}
+    now = {
+        **columns(5, step=step, kernel=1.06),
+        M.LAUNCHES: [launches] * 5,
+        M.GRAPH_LAUNCHES: [graphs] * 5,
+    }
+    verdict = judged(blessed(before, occasions=5), measured(now), STORED_PLAN)
+    rows = {row.metric: row for row in verdict.metrics}
+    assert verdict.outcome is outcome
+    for metric in (M.GRAPH_LAUNCHES, M.KERNEL_MS):
+        assert (rows[metric].outcome is not None) == judged_graphs
+        assert (code(rows[metric]) == "graphs-for-launches") == (not judged_graphs)
+    assert (rows[M.STEP_MS].outcome is Outcome.REGRESSED) == (step > 1)
+
+
+def test_without_a_step_graphs_in_place_of_launches_excuse_no_kernel_time() -> None:
+    kernels = BASE[M.KERNEL_MS]
+    before = {M.KERNEL_MS: kernels, M.LAUNCHES: [100.0] * 10, M.GRAPH_LAUNCHES: [0.0] * 10}
+    now = {
+        M.KERNEL_MS: columns(5, kernel=2.0)[M.KERNEL_MS],
+        M.LAUNCHES: [0.0] * 5,
+        M.GRAPH_LAUNCHES: [1.0] * 5,
+    }
+    verdict = judged(blessed(before, occasions=5), measured(now), STORED_PLAN)
+    assert verdict.outcome is Outcome.REGRESSED
+
+
+def test_what_graphs_leave_unjudged_is_not_said_to_be_within_budget() -> None:
+    before = {name: values[:3] for name, values in BASE.items()}
+    before |= {M.LAUNCHES: [100.0, 101.0, 102.0], M.GRAPH_LAUNCHES: [0.0] * 3}
+    now = {**columns(5), M.LAUNCHES: [99.0] * 5, M.GRAPH_LAUNCHES: [1.0] * 5}
+    verdict = judged(blessed(before), measured(now), STORED_PLAN)
+    rows = [row for row in verdict.metrics if row.outcome is not None]
+    assert (verdict.outcome, len(rows)) == (Outcome.PASSED, len(verdict.metrics) - 2)
+    counts = sum(row.is_count for row in rows)
+    held = {"counts": counts, "times": len(rows) - counts}
+    assert verdict.why.fields.items() >= held.items()
+
+
 def test_between_looks_a_confirmed_rise_of_an_exact_count_ends_a_gate_and_leaves_estimates() -> (
     None
 ):

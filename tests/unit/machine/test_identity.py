@@ -63,11 +63,17 @@ def test_a_driver_that_fails_to_start_is_an_error() -> None:
     assert caught.value.code == "nvml-failed"
 
 
-def test_a_lost_gpu_is_an_error_and_nvml_is_stopped() -> None:
-    library = FakeNvml(
-        [FakeGpu()], refuses={"nvmlDeviceGetHandleByIndex": pynvml.NVML_ERROR_GPU_IS_LOST}
-    )
-    with pytest.raises(MachineUnreadable, match="GPU is lost"):
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        (pynvml.NVML_ERROR_GPU_IS_LOST, "GPU is lost"),
+        # What nvmlInit says where there is no GPU for us is no such answer of one that is there.
+        (pynvml.NVML_ERROR_NO_PERMISSION, "Insufficient Permissions"),
+    ],
+)
+def test_a_gpu_that_does_not_answer_is_an_error_and_nvml_is_stopped(code: int, why: str) -> None:
+    library = FakeNvml([FakeGpu()], refuses={"nvmlDeviceGetHandleByIndex": code})
+    with pytest.raises(MachineUnreadable, match=why):
         read_machine({}, nsys=None, nsys_options=(), library=library)
     assert library.started == 0
 

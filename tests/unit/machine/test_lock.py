@@ -17,7 +17,6 @@ import pytest
 from perfgate.machine import gpu_lock, machine_folder
 from perfgate.model.errors import GpuTaken, StoreFailed
 from perfgate.model.machine import Gpu
-from perfgate.model.note import Note, note
 
 A = Gpu(name="NVIDIA H200", uuid="GPU-a")
 B = Gpu(name="NVIDIA H200", uuid="GPU-b")
@@ -59,37 +58,6 @@ def free(gpus: Sequence[Gpu], folder: Path) -> bool:
             return True
     except GpuTaken:
         return False
-
-
-def test_a_second_gate_learns_who_holds_the_gpu_and_gives_up_in_time(tmp_path: Path) -> None:
-    heard: list[Note] = []
-    with held_elsewhere(tmp_path, ["GPU-a"]) as holder:
-        with (
-            pytest.raises(GpuTaken) as caught,
-            gpu_lock([A], workload="mlp", timeout_s=0.5, on_wait=heard.append, folder=tmp_path),
-        ):
-            pytest.fail("both gates hold the GPU")
-        written = json.loads((tmp_path / "GPU-a.lock").read_text())
-    who = caught.value.fields["holder"]
-    assert isinstance(who, Note)
-    assert who.fields == {**written, "pid": str(holder.pid), "workload": "resnet18[pinned]"}
-    assert [one.code for one in heard] == ["gpu-waited-for"]
-    assert caught.value.fields["limit_s"] == 0.5
-
-
-def test_a_waiting_gate_gets_its_turn(tmp_path: Path) -> None:
-    with held_elsewhere(tmp_path, ["GPU-a"]) as holder:
-        assert holder.stdin is not None
-
-        def let_go(_what: Note) -> None:
-            assert holder.stdin is not None
-            holder.stdin.write("\n")
-            holder.stdin.flush()
-
-        with gpu_lock([A], workload="mlp", timeout_s=20, on_wait=let_go, folder=tmp_path):
-            assert holder.stdout is not None
-            assert holder.stdout.readline() == "free\n"
-    assert free([A], tmp_path)
 
 
 def test_a_killed_gate_holds_nothing(tmp_path: Path) -> None:
@@ -165,18 +133,6 @@ def test_a_link_in_place_of_a_lock_is_refused(tmp_path: Path) -> None:
         free([A], tmp_path)
     assert caught.value.code == "lock-unusable"
     assert not (tmp_path / "precious").exists()
-
-
-def test_a_holder_that_wrote_nothing_readable_is_another_gate(tmp_path: Path) -> None:
-    heard: list[Note] = []
-    with held_elsewhere(tmp_path, ["GPU-a"]):
-        (tmp_path / "GPU-a.lock").write_text('{"pid": "x"')
-        with (
-            pytest.raises(GpuTaken),
-            gpu_lock([A], workload="mlp", timeout_s=0.3, on_wait=heard.append, folder=tmp_path),
-        ):
-            pytest.fail("both gates hold the GPU")
-    assert [one.fields["holder"] for one in heard] == [note("other-gate")]
 
 
 def test_gates_that_share_no_tmp_are_given_a_folder(

@@ -198,6 +198,11 @@ def test_a_wrong_line_is_refused(tmp_path: Path, key: str, line: str) -> None:
     assert error.fields["place"] == f"pyproject.toml [tool.perfgate] {key}".rstrip()
 
 
+def test_of_both_names_of_a_setting_the_old_one_is_too_much(tmp_path: Path) -> None:
+    error = refusal(tmp_path, 'ab_run = "off"\nduet = "off"')
+    assert (error.code, error.fields["key"]) == ("key-unknown", "duet")
+
+
 def test_a_wrong_line_is_refused_even_where_an_option_replaces_it(tmp_path: Path) -> None:
     error = refusal(tmp_path, "runs = 0", runs="3")
     assert error.fields["place"] == "pyproject.toml [tool.perfgate] runs"

@@ -84,6 +84,20 @@ OF_SERVICE = json.dumps({"private_key": KEY})
         ("DATABASE_URL", "postgres://me:p@ss4Word9x@db/x", "p@ss4Word9x", ""),
         ("DB_PASSWORD", "correct horse battery staple", "correct horse batt...", "..."),
         ("DB_PASSWORD", "correct horse battery staple", "...battery staple", "..."),
+        (
+            "DB_PASSWORD",
+            "correct horse battery staple",
+            "correct horse [...] battery staple",
+            "[...]",
+        ),
+        (
+            "DB_PASSWORD",
+            "correct horse battery staple",
+            "correct horse(...)battery staple",
+            "(...)",
+        ),
+        ("API_KEY", "a8f3k2.d9s4m1.q7w6e5.z3x2c1", "a8f3k2.d9s4m1...", "..."),
+        ("API_KEY", "a8f3k2.d9s4m1.q7w6e5.z3x2c1", "...q7w6e5.z3x2c1", "..."),
     ],
 )
 @pytest.mark.behaviour
@@ -113,10 +127,28 @@ def test_base64_is_found_wherever_a_value_begins_in_it(before: int) -> None:
         ("PIN_PASSWORD", "12345678", "12345678 bytes"),
         ("KEY_FILE", "/etc/hostname", "/etc/hostname"),
         ("MAX_TOKENS", "4096", "max_tokens=4096"),
+        ("DB_PASSWORD", "'ab'   ", "ab ovo"),
+        ("DB_PASSWORD", " " * 6, "a = (b)"),
     ],
 )
 def test_what_any_text_holds_stays(name: str, value: str, text: str) -> None:
     assert Cleaner({name: value}).clean(text) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("CUDA_VISIBLE_DEVICES", "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6"),
+        ("LANG", "en_US.UTF-8"),
+        ("LANGUAGE", "en_US:en"),
+        ("LC_ALL", "en_US.UTF-8"),
+        ("LOGNAME", "github-runner"),
+        ("USER", "github-runner"),
+    ],
+)
+def test_an_ordinary_variable_that_a_project_hands_on_stays(name: str, value: str) -> None:
+    text = f"/home/{value}/x: {name}={value}"
+    assert Cleaner({name: value}, [name]).clean(text) == text
 
 
 def test_a_record_is_cleaned_all_through_and_its_outcome_stays() -> None:

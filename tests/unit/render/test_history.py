@@ -11,7 +11,7 @@ from syrupy.assertion import SnapshotAssertion
 from perfgate.model.history import BlessedVersion, History, MachineHistory
 from perfgate.model.metric import Metric
 from perfgate.model.note import note
-from perfgate.render.history import history_json, history_text
+from perfgate.render.history import history_text
 from perfgate.render.page import Page
 
 
@@ -64,9 +64,3 @@ def test_hostile_text_is_escaped() -> None:
     assert "\x1b" not in text
     assert "\u202e" not in text
     assert text.startswith("\\x1b[2J[red]\\u202e on ")
-
-
-def test_json_is_read_back_as_it_was() -> None:
-    text = history_json(history(*VERSIONS))
-    assert History.model_validate_json(text) == history(*VERSIONS)
-    assert text.isascii()

@@ -8,14 +8,14 @@ from support import records
 from syrupy.assertion import SnapshotAssertion
 
 from perfgate.bless import bless as blessing
-from perfgate.explain.sides import differences, side_of_result, side_of_samples
+from perfgate.explain.sides import side_of_result
 from perfgate.model.baseline import Anchor, Baseline, Blessing, Spread, code_digest
-from perfgate.model.comparison import ComparedSides, Side
+from perfgate.model.comparison import Side
 from perfgate.model.metric import Metric
 from perfgate.model.note import quoted
 from perfgate.model.settings import Settings
 from perfgate.render.page import Page
-from perfgate.render.records import baseline_text, bless_text, comparison_text, unlike
+from perfgate.render.records import baseline_text, bless_text, unlike
 
 PATH = "baselines/nvidia-h200/mlp.json"
 
@@ -89,15 +89,6 @@ def test_one_more_occasion_shows_what_it_changes(snapshot: SnapshotAssertion) ->
     page = Page(width=100, colour=False)
     text = bless_text(page, old(), with_occasion(), rows, notes=NOTES, path=PATH)
     assert text == snapshot
-
-
-def test_comparison_shows_medians(snapshot: SnapshotAssertion) -> None:
-    slow = records.process({**records.VALUES, Metric.STEP_MS: 14.0, Metric.GAP_MS: 3.5})
-    a = side_of_samples("before.sqlite", [records.process()])
-    b = side_of_samples("after.sqlite", [slow])
-    found = ComparedSides(a=a, b=b, rows=differences(a, b))
-    page = Page(width=80, colour=False)
-    assert comparison_text(page, found) == snapshot
 
 
 def test_baseline_and_result_of_unlike_machines_are_compared_with_a_warning() -> None:

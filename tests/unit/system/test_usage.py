@@ -8,7 +8,7 @@ import sys
 import time
 from uuid import uuid4
 
-from perfgate.machine.processes import Marked
+from perfgate.machine.processes import cpu_s_of
 from perfgate.model.order import RUN_COOKIE
 
 PATIENCE_S = 60.0
@@ -20,10 +20,10 @@ def spinning(mark: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", "while True: pass"], env=env)
 
 
-def used_by(marked: Marked, process: subprocess.Popen[bytes]) -> dict[int, float]:
+def used_by(mark: str, process: subprocess.Popen[bytes]) -> dict[int, float]:
     """What they have used once this one has computed for a while."""
     deadline = time.monotonic() + PATIENCE_S
-    while (found := marked.cpu_s(anew=True)).get(process.pid, 0.0) < 0.2:
+    while (found := cpu_s_of(mark)).get(process.pid, 0.0) < 0.2:
         assert time.monotonic() < deadline
         time.sleep(0.05)
     return found
@@ -31,14 +31,14 @@ def used_by(marked: Marked, process: subprocess.Popen[bytes]) -> dict[int, float
 
 def test_a_process_that_ends_is_left_out_and_one_that_begins_counts() -> None:
     mark = uuid4().hex
-    marked, early = Marked(mark), spinning(mark)
-    assert set(used_by(marked, early)) == {early.pid}
+    early = spinning(mark)
+    assert set(used_by(mark, early)) == {early.pid}
     late = spinning(mark)
     early.kill()
     early.wait()
     try:
-        assert early.pid not in marked.cpu_s()
-        assert set(used_by(marked, late)) == {late.pid}
+        assert early.pid not in cpu_s_of(mark)
+        assert set(used_by(mark, late)) == {late.pid}
     finally:
         late.kill()
         late.wait()

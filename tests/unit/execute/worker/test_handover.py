@@ -31,12 +31,6 @@ from perfgate.model.note import note
 from perfgate.model.order import Ending, Hold, Order
 
 
-def test_the_side_that_begins_is_the_one_it_was_ordered_to(ab_run: ABRun) -> None:
-    a, b = (ab_run.steps(name, blocks=ab_run.blocks(name, begins="b")) for name in "ab")
-    ab_run.run_both(a, b)
-    assert ab_run.rows() == ["b 1", "a 1", "b 2", "a 2", "b 2", "a 2"]
-
-
 def test_waits_are_synchronised_marked_and_outside_steps_and_capture(ab_run: ABRun) -> None:
     a, b = (ab_run.steps(name) for name in "ab")
     ab_run.run_both(a, b)
@@ -130,16 +124,6 @@ def test_a_side_that_leaves_early_is_not_waited_for(
     assert sum(what.startswith("push") for what in shown) == shown.count("pop")
 
 
-def test_a_side_that_reports_its_end_before_its_loop_is_not_waited_for(
-    ab_run: ABRun, order: Order
-) -> None:
-    goes, stays = ab_run.steps("a"), ab_run.steps("b")
-    other = ab_run.pool.submit(ab_run.abandoned, "b", stays)
-    report(order, goes, Ending.RAISED, why=note("raised", what="ValueError: no data"))
-    assert other.result(SOON_S) == GONE
-    assert worker_report_of(order).ending is Ending.RAISED
-
-
 def test_whatever_a_workload_makes_of_being_abandoned_it_was_that(
     ab_run: ABRun, order: Order
 ) -> None:
@@ -157,14 +141,6 @@ def test_whatever_a_workload_makes_of_being_abandoned_it_was_that(
     report(order, stays, Ending.RAISED, why=note("raised", what="RuntimeError: data are gone"))
     found = worker_report_of(order)
     assert (found.ending, found.why, found.turns) == (Ending.ABANDONED, note(GONE), 0)
-
-
-def test_a_side_that_keeps_the_turn_is_not_waited_for_for_ever(ab_run: ABRun) -> None:
-    ab_run.steps("a")
-    stays = ab_run.steps("b", blocks=ab_run.blocks("b", patience_s=0.2))
-    began = time.monotonic()
-    assert ab_run.abandoned("b", stays) == "other-side-silent"
-    assert 0.2 <= time.monotonic() - began < SOON_S
 
 
 KILLED = """\

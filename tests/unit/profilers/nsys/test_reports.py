@@ -14,7 +14,6 @@ from perfgate.profilers.nsys.reports import parse_rule, read_reports
 TIMES = "Time (%),Total Time (ns),{},Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns)"
 NVTX = TIMES.format("Instances") + ",Style,Range\n"
 KERNELS = TIMES.format("Instances") + ",Name\n"
-KERNELS_2022 = TIMES.format("Instances") + ",GridXYZ,BlockXYZ,Name\n"
 MEMORY = TIMES.format("Count") + ",Operation\n"
 KERN_SUM, MEM_SUM = ReportName.CUDA_GPU_KERN_SUM, ReportName.CUDA_GPU_MEM_TIME_SUM
 
