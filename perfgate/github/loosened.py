@@ -125,6 +125,8 @@ def _text(value: Any) -> str | None:  # noqa: ANN401 - JSON
             return None
         case str():
             text = value
+        case float():
+            text = f"{value:.6g}"
         case [float(), *_]:
             text = f"{median(value):.5g}, at most {max(value):.5g}"
         case _:

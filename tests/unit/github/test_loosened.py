@@ -174,3 +174,12 @@ def test_a_baseline_is_no_other_where_it_was_damaged_before() -> None:
     assert found(damaged, damaged) == {}
     for base, head in ((damaged, whole), (whole, damaged)):
         assert found(base, head) == {"baseline mlp on nvidia-h200": LOOSENS}
+
+
+def test_numbers_are_shown_as_a_person_writes_them() -> None:
+    old = records.baseline().model_copy(
+        update={"anchor": Anchor(step_ms=12.345678901, at=records.NOON)}
+    )
+    new = old.model_copy(update={"anchor": Anchor(step_ms=13, at=records.NOON)})
+    (shown,) = differences(gate(old), gate(new))
+    assert (shown.old, shown.new) == ("12.3457", "13")
