@@ -88,15 +88,15 @@ class Case:
 
 
 def _in_graphs(there: Columns, here: Columns) -> bool:
-    """Whether more graphs are launched, and no more calls in all; never without a step, which is
-    to decide then."""
+    """Whether more graphs are launched, and at most half as many calls in all; never without a
+    step, which is to decide then."""
     if not here.keys() >= {Metric.STEP_MS, Metric.GRAPH_LAUNCHES, Metric.LAUNCHES}:
         return False
     (graphs, calls), (graphs_now, calls_now) = (
         (side[Metric.GRAPH_LAUNCHES], side[Metric.GRAPH_LAUNCHES] + side[Metric.LAUNCHES])
         for side in (there, here)
     )
-    return bool(graphs_now.min() > graphs.max() and calls_now.max() <= calls.min())
+    return bool(graphs_now.min() > graphs.max() and 2 * calls_now.max() <= calls.min())
 
 
 def _column(runs: Sequence[Run], metric: Metric) -> Floats:

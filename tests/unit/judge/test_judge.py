@@ -523,6 +523,7 @@ def test_counts_alone_end_a_gate_by_a_rise_that_a_second_run_confirms_and_nothin
         pytest.param(40.0, 3.0, 1.0, Outcome.IMPROVED, False, id="some of it, at an equal step"),
         pytest.param(0.0, 1.0, 1.1, Outcome.REGRESSED, False, id="in a slower graph"),
         pytest.param(100.0, 1.0, 1.0, Outcome.REGRESSED, True, id="and what was launched as well"),
+        pytest.param(90.0, 1.0, 1.0, Outcome.REGRESSED, True, id="a few of them"),
         pytest.param(99.0, 0.0, 1.0, Outcome.REGRESSED, True, id="nothing in graphs"),
     ],
 )
@@ -559,7 +560,7 @@ def test_without_a_step_graphs_in_place_of_launches_excuse_no_kernel_time() -> N
 def test_what_graphs_leave_unjudged_is_not_said_to_be_within_budget() -> None:
     before = {name: values[:3] for name, values in BASE.items()}
     before |= {M.LAUNCHES: [100.0, 101.0, 102.0], M.GRAPH_LAUNCHES: [0.0] * 3}
-    now = {**columns(5), M.LAUNCHES: [99.0] * 5, M.GRAPH_LAUNCHES: [1.0] * 5}
+    now = {**columns(5), M.LAUNCHES: [40.0] * 5, M.GRAPH_LAUNCHES: [1.0] * 5}
     verdict = judged(blessed(before), measured(now), STORED_PLAN)
     rows = [row for row in verdict.metrics if row.outcome is not None]
     assert (verdict.outcome, len(rows)) == (Outcome.PASSED, len(verdict.metrics) - 2)
