@@ -9,7 +9,7 @@ from typing import Final
 
 from perfgate.execute.worktree import remove_abandoned
 from perfgate.github.job import Job
-from perfgate.model.errors import ConfigInvalid
+from perfgate.model.errors import ConfigInvalid, RepositoryUnreadable
 from perfgate.model.note import Note, Severity, note
 from perfgate.system import git
 from perfgate.system.ending import end_marked, processes_of
@@ -29,7 +29,6 @@ def clean(job: Job, *, before: bool) -> list[Note]:
 
     Raises:
         ConfigInvalid: it is no job of GitHub Actions: results that somebody keeps would be lost.
-        RepositoryUnreadable: git cannot say what was changed.
     """
     if job.env.get("GITHUB_ACTIONS") != "true":
         raise ConfigInvalid("clean-outside-a-job")
@@ -60,7 +59,11 @@ def _files(job: Job, *, before: bool) -> Iterator[Note]:
 
 
 def _changes(job: Job) -> Iterator[Note]:
-    changes = git.changes(job.root, env=job.env)
+    try:
+        changes = git.changes(job.root, env=job.env)
+    except RepositoryUnreadable as unknown:
+        yield note("workspace-unknown", Severity.WARN, reason=unknown.fact)
+        return
     if changes:
         first = changes[:MOST_NAMES]
         yield note("workspace-changed", Severity.WARN, count=len(changes), first=first)

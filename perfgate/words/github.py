@@ -70,6 +70,7 @@ TEXT: Final[Rows] = {
         "The workspace is not clean, and what is measured in it cannot be blessed: "
         "{count:file|files} changed or not tracked, among them {first:list}"
     ),
+    "workspace-unknown": "git cannot say whether the workspace is clean: {reason:quote}",
     # GitHub's answers
     "github-unreachable": ("{request}: no answer: {reason:quote}", _ASKED_AGAIN, _AGAIN),
     "github-refused": (

@@ -9,7 +9,7 @@ from support.actions import read_outputs
 
 from perfgate.github import job, leftovers
 from perfgate.github.job import Job, inputs_of, options_of
-from perfgate.model.errors import StoreFailed
+from perfgate.model.errors import RepositoryUnreadable, StoreFailed
 from perfgate.model.note import Severity
 from perfgate.model.order import RUN_COOKIE
 from perfgate.system import git
@@ -115,3 +115,16 @@ def test_results_go_and_what_later_steps_read_stays(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / ".perfgate").iterdir()) == ["github", "locks"]
     cleaned(tmp_path, before=True)
     assert [path.name for path in (tmp_path / ".perfgate").iterdir()] == ["locks"]
+
+
+def test_a_workspace_that_is_not_clean_or_not_known_is_a_warning(
+    tmp_path: Path, at_rest: pytest.MonkeyPatch
+) -> None:
+    at_rest.setattr(git, "changes", lambda _root, **_env: ("a.py", "b.py"))
+    assert cleaned(tmp_path) == [("workspace-changed", Severity.WARN)]
+
+    def refuse(_root: Path, **_env: object) -> tuple[str, ...]:
+        raise RepositoryUnreadable("quoted", text="no repository")
+
+    at_rest.setattr(git, "changes", refuse)
+    assert cleaned(tmp_path) == [("workspace-unknown", Severity.WARN)]
