@@ -27,10 +27,7 @@ class PerfgateError(Exception):
     def __init__(self, code: str, /, **fields: object) -> None:
         self.code = code
         self.fields = fields
-        super().__init__(code)
-
-    def __str__(self) -> str:
-        return say.message(self)
+        super().__init__(say.message(self))
 
     @property
     def fact(self) -> str:
