@@ -34,7 +34,7 @@ from perfgate.model.errors import (
     RepositoryUnreadable,
     ResultMissing,
 )
-from perfgate.model.note import note
+from perfgate.model.note import Note, note
 from perfgate.model.workload import Workload
 from perfgate.plugin.listing import collect
 from perfgate.render.history import calibration_text
@@ -122,8 +122,9 @@ def _planned(here: Project, name: str, asked: Blessing, consent: blessing.Consen
 def _shown(here: Project, plan: _Plan, *, path: str, occasion: bool) -> str:
     new, newest = plan.new, plan.newest
     held, *unheld = holding(new, newest.workload, here.settings)
-    branch = _branch_without(newest, here)
-    known = [] if occasion else [*worth_knowing(new, newest, branch), *unheld]
+    known: list[Note] = []
+    if not occasion:
+        known = [*worth_knowing(new, newest, _branch_without(newest, here)), *unheld]
     notes = {
         "runs": [costs(new, budgets_of(newest.workload, here.settings))],
         "holds": [held],
