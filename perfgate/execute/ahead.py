@@ -30,6 +30,7 @@ from perfgate.execute.failures import RunEnd
 from perfgate.execute.folder import FIFO, held_process
 from perfgate.execute.run import Measured, OneRun, OtherSideEnded, ordered
 from perfgate.execute.script_hold import DONE, READY, TURN
+from perfgate.execute.standby import Standby
 from perfgate.machine import Span, sampled
 from perfgate.machine.processes import ProcessTable, cpu_s_of
 from perfgate.model.errors import PerfgateError, WorkloadFailed
@@ -68,6 +69,8 @@ class Wanted:
     folder: Path
     blocks: Blocks | None = None
     """Of one side of a pair in blocks, whose reference stands just before its candidate."""
+    imports_torch: bool = False
+    """Whether it is known to do so: then a worker that has may make it."""
 
 
 def in_blocks(
@@ -114,18 +117,20 @@ def start_together(
     *,
     busy: Callable[[str], Note | None] = lambda _mark: None,
     then: Callable[[], None] = ignore,
+    standby: Standby | None = None,
 ) -> Generator[Measured]:
     """Start runs, which measure one after another once somebody asks for the first of them.
 
     They come in that order. Both sides of a pair in blocks, one behind the other, measure at the
     same time. Whoever wants no more of them closes it, which ends the others. `busy` waits for a
     GPU on which nothing else works, by the mark of all of them; `then` is called when the last of
-    them has measured, while they end and are read.
+    them has measured, while they end and are read. Some may be made by workers on `standby`, of
+    which none is left afterwards.
 
     Raises:
         RunFailed: when one is asked for: it came to nothing; the others have been ended.
     """
-    made = _made(wanted, form, busy, then)
+    made = _made(wanted, form, busy, then, standby)
     next(made)  # all are started
     return cast("Generator[Measured]", made)
 
@@ -135,10 +140,14 @@ def _made(
     form: Form,
     busy: Callable[[str], Note | None],
     then: Callable[[], None],
+    standby: Standby | None,
 ) -> Generator[Measured | None]:
     """Start runs, and say so by None; then what each measured."""
     mark, off, runs = uuid4().hex, threading.Event(), list[_Held]()
     with ExitStack() as held:
+        if standby is not None:
+            mark = standby.mark
+            held.callback(standby.close)
         try:
             for number, one in enumerate(wanted):
                 order = ordered(
@@ -148,9 +157,12 @@ def _made(
                     run_id=f"{mark}:{uuid4().hex}",
                     form=form,
                     blocks=one.blocks,
+                    standby=standby if one.imports_torch else None,
                 )
                 run = _Held(held.enter_context(order), number, off)
                 runs.append(held.enter_context(closing(run)))
+            if standby is not None:
+                standby.end_rest()
             pool = ThreadPoolExecutor(2 * len(runs), thread_name_prefix="perfgate-run")
             held.callback(_end, pool, off)
             for run in runs:

@@ -3,6 +3,7 @@ nsys takes a capture."""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,12 +11,14 @@ from typing import Final
 
 from perfgate.execute.addopts import starting_options_of
 from perfgate.execute.context import RunContext
+from perfgate.execute.folder import IMPORTS, ORDER, RAW
 from perfgate.execute.import_log import FOLDER, HOLD, ON_SIGTERM
 from perfgate.execute.side_environment import environment_there
 from perfgate.model.machine import Machine
 from perfgate.model.order import RUN_COOKIE
-from perfgate.model.workload import CaptureMode, CaptureWindow, Workload
+from perfgate.model.workload import END_RANGE, CaptureMode, CaptureWindow, Workload
 from perfgate.profilers.nsys.command import withhold_secrets
+from perfgate.profilers.seam import ProfileSpec
 
 UNWANTED_IN_WORKERS: Final = (
     *("PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER"),
@@ -29,6 +32,47 @@ ONE_THREAD: Final[Mapping[str, str]] = {"OMP_NUM_THREADS": "1"}
 """For the sides of a pair that share a core, where the user has set nothing: they go there when all
 is loaded, and what counts its threads at its start (torch, MKL and OpenBLAS, by this variable) must
 not count the cores of before."""
+
+
+def start_of(
+    context: RunContext,
+    workload: Workload,
+    folder: Path,
+    *,
+    run_id: str,
+    shares_core: bool = False,
+    is_held: bool = False,
+) -> tuple[ProfileSpec, tuple[str, ...]]:
+    """What a run in a folder is started with, and the names of the variables that are withheld."""
+    given = given_environment(context, workload, (folder / IMPORTS).absolute())
+    env, withheld = process_environment(
+        context,
+        workload,
+        given,
+        run_id=run_id,
+        shares_core=shares_core,
+        held=folder if is_held and workload.form == "command" else None,
+    )
+    argv = worker_command(
+        workload,
+        folder / ORDER,
+        python=context.python,
+        pytest_options=context.pytest_options,
+        is_pinned=context.tree is not None,
+    )
+    spec = ProfileSpec(
+        argv=argv,
+        folder=folder / RAW,
+        cwd=context.root / (workload.cwd or "."),
+        env=env,
+        # What counts of one that is held is what it works for; whoever holds it looks after that.
+        timeout_s=math.inf if is_held else workload.timeout_s,
+        capture=capture_window(workload, context.machine),
+        graph_trace=context.settings.cuda_graph_trace,
+        until=None if workload.form == "command" else END_RANGE,
+        cleaner=context.cleaner.knowing(given, (*workload.pass_env,)),
+    )
+    return spec, withheld
 
 
 def worker_command(

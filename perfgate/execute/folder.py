@@ -4,6 +4,7 @@
 order.json          to the worker          which workload, how many steps, whose turn in a pair
 worker-report.json  from the worker        how it ended, with which versions
 turn                between both workers   a pair's FIFO: read to wait, written to to hand over
+words               to a worker            those of its pytest, where it was started before
 go, gate            to and from the worker its two where the gate holds it
 imports/            from every process     which files it loaded, and which of a script's is held
 nsys/               from nsys              all that it writes, with all of the environment
@@ -20,7 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from perfgate.execute import import_log, script_hold
+from perfgate.execute import import_log, script_hold, torch_first
 from perfgate.model.errors import GpuTaken, StoreFailed
 from perfgate.model.note import Note, note
 from perfgate.model.order import Order, WorkerReport
@@ -38,10 +39,19 @@ FIFO: Final = "turn"
 IMPORTS: Final = "imports"
 RAW: Final = "nsys"
 LOG: Final = "workload.log"
+STANDBY: Final = "standby"
+"""Next to the kept results: folders of workers that no run has taken yet, and those of others by
+the name that they were started with."""
+PROGRAMS: Final = {
+    import_log: "sitecustomize",
+    script_hold: script_hold.NAME,
+    torch_first: torch_first.NAME,
+}
+"""Of the processes of a run, copies in `imports/`."""
 
 
-def make_folder(folder: Path, order: Order) -> None:
-    """Make a run's folder, with the order in it and what its processes need to log their imports.
+def make_folder(folder: Path) -> None:
+    """Make a run's folder, with what its processes need to log their imports.
 
     Raises:
         StoreFailed: it is there already, or the disk does not take it.
@@ -49,9 +59,20 @@ def make_folder(folder: Path, order: Order) -> None:
     try:
         folder.mkdir(parents=True)
         (folder / IMPORTS).mkdir()
+        for module, name in PROGRAMS.items():
+            shutil.copyfile(str(module.__file__), folder / IMPORTS / f"{name}.py")
+    except OSError as refused:
+        raise _not_written("run-folder-not-written", folder, refused) from refused
+
+
+def write_order(folder: Path, order: Order) -> None:
+    """Put the order into a run's folder, and what it names to exchange words by.
+
+    Raises:
+        StoreFailed: the disk does not take it.
+    """
+    try:
         (folder / ORDER).write_text(order.model_dump_json(indent=2), encoding="utf-8")
-        shutil.copyfile(import_log.__file__, folder / IMPORTS / "sitecustomize.py")
-        shutil.copyfile(script_hold.__file__, folder / IMPORTS / f"{script_hold.NAME}.py")
         for way in (order.blocks, order.hold):
             if way is not None:
                 os.mkfifo(way.own)
@@ -150,7 +171,7 @@ def keep_exports(captures: Sequence[Captured], folder: Path) -> None:
 def clear(folder: Path, *, keep_captures: bool = False) -> None:
     """Remove from a run's folder what its processes waited at, and unless its captures are kept
     what holds every variable of its environment, or is of no use any more."""
-    for name in (FIFO, *script_hold.FIFOS):
+    for name in (FIFO, torch_first.FIFO, *script_hold.FIFOS):
         (folder / name).unlink(missing_ok=True)
     if not keep_captures:
         shutil.rmtree(folder / RAW, ignore_errors=True)
@@ -188,6 +209,12 @@ def remove_killed_runs(results: Path, cleaner: Cleaner) -> Note | None:
     ended = (one for one in gates if not one.is_symlink() and not (one / "result.json").exists())
     marks = [mark for gate in ended for mark in files_below(gate) if mark.name == UNDERWAY]
     removed = sum(_remove_if_left(mark.parent, cleaner) for mark in marks)
+    for standby in results.parent.glob(f"{STANDBY}/*"):
+        with left(standby) as is_left:
+            if is_left:
+                shutil.rmtree(standby)
+            elif standby.is_symlink() and not (standby / UNDERWAY).exists():
+                standby.unlink()
     return note("killed-gate-removed", runs=removed) if removed else None
 
 

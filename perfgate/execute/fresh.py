@@ -272,6 +272,7 @@ class FreshLab:
                     workload=self._workload.model_copy(update={"steps": steps}),
                     folder=self._folder
                     / (job.folder if tries == 1 else f"{job.folder}-try-{tries}"),
+                    imports_torch=bool(self._baseline and self._baseline.machine.torch),
                 )
             )
             if in_turns and not job.is_reference:

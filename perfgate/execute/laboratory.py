@@ -11,12 +11,14 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Final
 
 from perfgate.execute.ahead import Wanted, start_together
 from perfgate.execute.context import RunContext, at_commit
 from perfgate.execute.lab import SHOWN_SHA, Against, Invocation, Listener
 from perfgate.execute.run import Measured, measure_run
+from perfgate.execute.standby import Standby
 from perfgate.machine import read_machine, wait_until_idle
 from perfgate.model.errors import PerfgateError
 from perfgate.model.machine import Machine
@@ -63,6 +65,8 @@ class Laboratory:
         self._time_left_s = time_left_s
         self.end_standing: Callable[[], None] | None = None
         """Ends the first runs of a workload that are started, and not asked for yet."""
+        self._standby: Standby | None = None
+        """Workers that are started before it is known which workload they run."""
         self._others: dict[str, OtherSide | PerfgateError] = {}
         """By the commit that was asked for."""
         self._held = ExitStack()
@@ -89,8 +93,11 @@ class Laboratory:
         self, wanted: Sequence[Wanted], form: Form, then: Callable[[], None] = ignore
     ) -> Generator[Measured]:
         """One run, which is made when it is asked for, or some, which are started at once."""
+        standby, self._standby = self._standby, None
         if form is not Form.ALONE:
-            return start_together(wanted, form, busy=self.busy, then=then)
+            return start_together(wanted, form, busy=self.busy, then=then, standby=standby)
+        if standby is not None:
+            standby.close()
         return (measure_run(one.context, one.workload, one.folder, self.busy()) for one in wanted)
 
     # The same for all
@@ -133,8 +140,19 @@ class Laboratory:
             raise found
         return found
 
+    def stand_by(self, folder: Path, workers: int) -> None:
+        """Start workers for the first runs, each in a folder of its own below `folder`.
+
+        Raises:
+            StoreFailed: a folder cannot be made.
+        """
+        self._standby = Standby(self.context, folder, workers)
+
     def close(self) -> None:
-        """Take away what was checked out."""
+        """End workers that nobody has wanted, and take away what was checked out."""
+        if self._standby is not None:
+            self._standby.close()
+            self._standby = None
         self._others.clear()
         self._held.close()
 

@@ -9,22 +9,17 @@ ordered     -> OneRun       its folder and order are there, nothing is started
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
 from perfgate.execute.captures import OfCapture, measure_capture, notes_of, processes_of
-from perfgate.execute.command import (
-    capture_window,
-    given_environment,
-    process_environment,
-    worker_command,
-)
+from perfgate.execute.command import start_of
 from perfgate.execute.context import RunContext
 from perfgate.execute.failures import (
     RunEnd,
@@ -36,8 +31,6 @@ from perfgate.execute.failures import (
 from perfgate.execute.folder import (
     IMPORTS,
     LOG,
-    ORDER,
-    RAW,
     WORKER_REPORT,
     ImportLog,
     clear,
@@ -46,17 +39,19 @@ from perfgate.execute.folder import (
     make_folder,
     read_import_logs,
     read_worker_report,
+    write_order,
 )
 from perfgate.execute.provenance import code_of_run
 from perfgate.execute.script_hold import FIFOS
 from perfgate.execute.side_environment import declared_there, workload_there
+from perfgate.execute.standby import Standby
 from perfgate.machine import RankWatch, sampled
 from perfgate.model.errors import StepsNotFound, WorkloadFailed
 from perfgate.model.machine import Conditions, tuning
 from perfgate.model.note import Note, Severity, note
 from perfgate.model.order import Blocks, Ending, Hold, Order, WorkerReport
 from perfgate.model.sample import Form, ProcessSample, Run
-from perfgate.model.workload import END_RANGE, Workload
+from perfgate.model.workload import Workload
 from perfgate.profilers.nsys.output import signal_name
 from perfgate.profilers.nsys.profile import profile
 from perfgate.profilers.seam import OnTick, ProfileOutcome, ProfileSpec
@@ -119,6 +114,8 @@ class OneRun:
     """As it is run, in a checkout with the words of there."""
     folder: Path
     spec: ProfileSpec
+    profiled: Callable[..., ProfileOutcome]
+    """Profiles it, as `profile` does; takes `on_tick`."""
     withheld: tuple[str, ...]
     blocks: Blocks | None
     hold: Hold | None
@@ -152,7 +149,7 @@ class OneRun:
                 self.ranks.look()
             on_tick()
 
-        outcome = profile(self.context.tool, self.spec, on_tick=tick)
+        outcome = self.profiled(on_tick=tick)
         end = self._end(outcome, keep_log(outcome.log, self.folder, self.spec.cleaner))
         try:
             refuse_failed(end)
@@ -295,20 +292,21 @@ def ordered(
     run_id: str,
     form: Form = Form.ALONE,
     blocks: Blocks | None = None,
+    standby: Standby | None = None,
 ) -> Iterator[OneRun]:
     """Make the folder of one run with its order, and leave in it only what is to be kept.
 
-    `form` is what the run is noted as; one that is EARLY or LATE is held.
+    `form` is what the run is noted as; one that is EARLY or LATE is held, and may be made by a
+    worker that is started already.
 
     Raises:
         StoreFailed: the folder cannot be made.
         RevisionMissing: the commit that it is of did not have the workload yet.
         WorktreeFailed: that commit declares it in a way that cannot be compared.
     """
-    tree, imports = context.tree, (folder / IMPORTS).absolute()
+    tree = context.tree
     if tree is not None:
         workload = workload_there(declared_there(workload, tree, context.settings), tree)
-    given = given_environment(context, workload, imports)
     hold = None
     if form in (Form.EARLY, Form.LATE):
         own, other = (str(folder / name) for name in FIFOS)
@@ -322,35 +320,24 @@ def ordered(
         blocks=blocks,
         hold=hold,
     )
-    make_folder(folder, order)
-    is_held_script = hold is not None and workload.form == "command"
-    env, withheld = process_environment(
-        context,
-        workload,
-        given,
-        run_id=run_id,
-        shares_core=blocks is not None,
-        held=folder if is_held_script else None,
-    )
-    argv = worker_command(
-        workload,
-        folder / ORDER,
-        python=context.python,
-        pytest_options=context.pytest_options,
-        is_pinned=tree is not None,
-    )
-    spec = ProfileSpec(
-        argv=argv,
-        folder=folder / RAW,
-        cwd=context.root / (workload.cwd or "."),
-        env=env,
-        # What counts of one that is held is what it works for; whoever holds it looks after that.
-        timeout_s=workload.timeout_s if hold is None else math.inf,
-        capture=capture_window(workload, context.machine),
-        graph_trace=context.settings.cuda_graph_trace,
-        until=None if workload.form == "command" else END_RANGE,
-        cleaner=context.cleaner.knowing(given, (*workload.pass_env,)),
-    )
+    ready = None
+    if standby is not None and hold is not None and blocks is None:
+        ready = standby.take(context, workload, folder)
+    if ready is not None:
+        spec, withheld = ready.spec, ready.withheld
+        profiled = ready.profiled
+    else:
+        make_folder(folder)
+        spec, withheld = start_of(
+            context,
+            workload,
+            folder,
+            run_id=run_id,
+            shares_core=blocks is not None,
+            is_held=hold is not None,
+        )
+        profiled = partial(profile, context.tool, spec)
+    write_order(folder, order)
     with underway(folder):
         try:
             yield OneRun(
@@ -358,6 +345,7 @@ def ordered(
                 workload=workload,
                 folder=folder,
                 spec=spec,
+                profiled=profiled,
                 withheld=withheld,
                 blocks=blocks,
                 hold=hold,

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from shutil import rmtree
 
-from perfgate.execute.folder import end_killed_gates, remove_killed_runs
+from perfgate.execute.folder import STANDBY, end_killed_gates, remove_killed_runs
 from perfgate.execute.fresh import FreshLab
 from perfgate.execute.lab import Invocation, Listener
 from perfgate.execute.laboratory import Laboratory
@@ -29,7 +29,7 @@ from perfgate.gate.expect import (
 from perfgate.gate.plan import forecast, opening
 from perfgate.gate.underway import Checked, Underway
 from perfgate.machine import gpu_lock
-from perfgate.model.baseline import Result
+from perfgate.model.baseline import FEWEST_RUNS, Baseline, Result
 from perfgate.model.errors import BaselineUnreadable, ConfigInvalid, NotMeasured, PerfgateError
 from perfgate.model.machine import Machine, differing
 from perfgate.model.metric import Values
@@ -163,6 +163,21 @@ class Gate:
             self.verdicts[workload.id] = self.cleaner.record(found)
         return self.verdicts[workload.id]
 
+    def stand_by(self) -> None:
+        """Start workers for the first workload's runs, while pytest still collects: as many as a
+        screen takes, which import torch as the baselines' workloads do.
+
+        Not where another gate has the GPUs, or runs are made one by one. What is wrong here, the
+        first workload comes upon as well.
+        """
+        with suppress(PerfgateError):
+            listed = self.store.baselines.listed(self._look().slug)
+            read = [one.found for one in listed if isinstance(one.found, Baseline)]
+            if self.settings.ahead != 1 and any(one.machine.torch for one in read):
+                self._hold_gpus(self._look(), "", timeout_s=0)
+                folder = self.store.results.folder.parent / STANDBY
+                self._laboratory.stand_by(folder, FEWEST_RUNS)
+
     def _look(self) -> Machine:
         """Find nsys and look at the machine, once; without them no workload is measured.
 
@@ -199,7 +214,8 @@ class Gate:
             raise too_late
         with self._listener.of(workload.id):
             try:
-                self._hold_gpus(machine, workload)
+                timeout_s = min(self.settings.lock_timeout_s, self._time_left_s())
+                self._hold_gpus(machine, workload.id, timeout_s=timeout_s)
                 begun, self._next = self._next or self._begin(machine, workload), None
             except PerfgateError as refused:
                 raise (refused if self._time_left_s() > 0 else too_late) from None
@@ -246,7 +262,7 @@ class Gate:
             with suppress(OSError):  # that of its workload, unless it holds older results
                 begun.folder.parent.rmdir()
 
-    def _hold_gpus(self, machine: Machine, workload: Workload) -> None:
+    def _hold_gpus(self, machine: Machine, workload: str, *, timeout_s: float) -> None:
         """Hold the GPUs, if this gate does not yet, and end and remove what killed gates have left.
 
         Raises:
@@ -256,9 +272,9 @@ class Gate:
             return
         lock = gpu_lock(
             machine.gpus,
-            timeout_s=min(self.settings.lock_timeout_s, self._time_left_s()),
+            timeout_s=timeout_s,
             on_wait=self._say,
-            workload=workload.id,
+            workload=workload,
         )
         with ExitStack() as held:
             held.enter_context(lock)

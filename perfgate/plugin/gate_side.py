@@ -14,7 +14,7 @@ from perfgate.plugin import spared_by_timeouts
 from perfgate.plugin.guards import clean_report, why_skipped
 from perfgate.plugin.items import CommandCollector, GatedModule
 from perfgate.plugin.state import STATE, WORKLOAD, close, id_of, show, start
-from perfgate.plugin.typed import STARTED, heed, usage_error
+from perfgate.plugin.typed import ASKING, LOOKING, STARTED, heed, usage_error, was_typed
 from perfgate.words import say
 from perfgate.workload import holds_command, holds_workloads
 
@@ -27,6 +27,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         session.config.stash[STATE] = start(session.config)
     except PerfgateError as invalid:
         raise usage_error(invalid) from None
+    if not was_typed(session.config, (*LOOKING, *ASKING)):
+        session.config.stash[STATE].gate.stand_by()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,0 +1,160 @@
+"""Workers that are started while pytest still collects: under nsys, with torch imported, waiting to
+be one run of the first workload.
+
+```
+pytest    |start, import torch, collect|run 1 .. 5 are wanted
+standby   |nsys, Python, import torch|.|pytest: CUDA, build, steps      . waits
+```
+The import takes seconds, which a gate would otherwise spend twice, one after the other.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from shutil import rmtree
+from typing import Final
+from uuid import uuid4
+
+from perfgate.execute import torch_first
+from perfgate.execute.command import start_of
+from perfgate.execute.context import RunContext
+from perfgate.execute.folder import make_folder
+from perfgate.machine.processes import free_bytes
+from perfgate.model.workload import Workload
+from perfgate.profilers.nsys.profile import profile
+from perfgate.profilers.seam import OnTick, ProfileOutcome
+from perfgate.system.files import underway
+from perfgate.system.process import ignore
+from perfgate.system.signals import holding_signals_back
+
+BYTES: Final = 1 << 30
+"""Room in the host's memory for one: torch's libraries, and nsys."""
+UNKNOWN: Final = Workload(id="standby", source="", nodeid="", steps=1, warmup=0)
+
+
+class Standby:
+    """Some such workers, which bear one mark."""
+
+    def __init__(self, context: RunContext, folder: Path, number: int) -> None:
+        """Start as many as there is room for, each in a folder of its own below `folder`.
+
+        Raises:
+            StoreFailed: a folder cannot be made.
+        """
+        self.mark = uuid4().hex
+        self._context = context
+        self._ready: list[ReadyWorker] = []
+        self._off = threading.Event()
+        self._held = ExitStack()
+        cores = len(os.sched_getaffinity(0)) - 1  # pytest imports torch at the same time
+        number = max(min(number, cores, free_bytes() // BYTES), 0)
+        pool = ThreadPoolExecutor(max(number, 1), thread_name_prefix="perfgate-standby")
+        with self._held as held:
+            for _ in range(number):
+                ready = ReadyWorker(context, folder / uuid4().hex, self.mark, self._off)
+                held.callback(ready.remove)
+                held.enter_context(underway(ready.folder))
+                self._ready.append(ready)
+            held.callback(self._end, pool)
+            for ready in self._ready:
+                ready.start(pool)
+            self._held = held.pop_all()
+
+    def take(self, context: RunContext, workload: Workload, folder: Path) -> ReadyWorker | None:
+        """One for a run, whose folder becomes that of the run; None where none is left, or where
+        this run is started in another way."""
+        if not (self._ready and is_unchanged(self._context.env, os.environ)):
+            return None
+        return self._ready.pop() if self._ready[-1].becomes(context, workload, folder) else None
+
+    def end_rest(self) -> None:
+        """Let those end that were not taken."""
+        self._off.set()
+
+    def close(self) -> None:
+        """End all, and take away what is left of them."""
+        self._held.close()
+
+    def _end(self, pool: ThreadPoolExecutor) -> None:
+        self.end_rest()
+        with holding_signals_back():
+            pool.shutdown(wait=True)
+
+
+def is_unchanged(began: Mapping[str, str], now: Mapping[str, str]) -> bool:
+    """Whether nothing that pytest has loaded set a variable, which torch may read when it is
+    imported."""
+    names = (name for name in {*began, *now} if not name.startswith(("PYTEST_", "GIT_")))
+    return all(began.get(name) == now.get(name) for name in names)
+
+
+class ReadyWorker:
+    """One of them, and from when it is taken its run's."""
+
+    _ran: Future[ProfileOutcome]
+
+    def __init__(self, context: RunContext, folder: Path, mark: str, off: threading.Event) -> None:
+        self.folder = folder.absolute()
+        self._context, self._off = context, off
+        self._run_id = f"{mark}:{uuid4().hex}"
+        self._tick: OnTick = self._wait
+        self.spec, self.withheld = start_of(
+            context, UNKNOWN, self.folder, run_id=self._run_id, is_held=True
+        )
+        make_folder(self.folder)
+        fifo = self.folder / torch_first.FIFO
+        os.mkfifo(fifo)
+        self._says = os.open(fifo, os.O_RDWR)  # also for reading: nobody need read it yet
+        words = (context.python, "-m", torch_first.NAME, str(fifo))
+        self._started = replace(self.spec, argv=words)
+
+    def start(self, pool: ThreadPoolExecutor) -> None:
+        """Start it."""
+        self._ran = pool.submit(profile, self._context.tool, self._started, on_tick=self._on_tick)
+
+    def becomes(self, context: RunContext, workload: Workload, folder: Path) -> bool:
+        """Whether it is a run's from now on: it must have been started just as that."""
+        spec, withheld = start_of(context, workload, self.folder, run_id=self._run_id, is_held=True)
+        as_started = replace(spec, argv=self._started.argv, cleaner=self._started.cleaner)
+        if as_started != self._started or workload.pass_env or self._ran.done():
+            return False
+        try:
+            self.folder.rename(folder)
+            self.folder.symlink_to(folder)  # what it was started with names it so
+        except OSError:  # on another disk, for example
+            return False
+        self.spec, self.withheld, self._tick = spec, withheld, ignore
+        return True
+
+    def profiled(self, *, on_tick: OnTick) -> ProfileOutcome:
+        """Let it go on as this run's pytest, to its end."""
+        self._tick = on_tick
+        words = self.spec.argv[self.spec.argv.index("pytest") + 1 :]
+        os.write(self._says, f"{json.dumps(words)}\n".encode())
+        return self._ran.result()
+
+    def remove(self) -> None:
+        """Take away what nobody has taken, and the name of what somebody has."""
+        os.close(self._says)
+        if self.folder.is_symlink():
+            self.folder.unlink(missing_ok=True)
+        else:
+            rmtree(self.folder, ignore_errors=True)
+
+    def _on_tick(self) -> None:
+        self._tick()
+
+    def _wait(self) -> None:
+        if self._off.is_set():
+            raise _NotTaken
+
+
+class _NotTaken(Exception):
+    """No run has taken it."""
