@@ -68,7 +68,7 @@ def small_kernels(steps):
 
 @workload(steps=60, warmup=50)
 def large_kernels(steps):
-    # Bound by memory: matrix products at the GPU's power cap differ by a third between runs.
+    # Bound by memory: of matrix products at the GPU's power cap, stored runs held 33 %.
     train(steps, width=64, depth=4, batch=1 << 19)
 '''
 
