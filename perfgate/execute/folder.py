@@ -40,8 +40,8 @@ IMPORTS: Final = "imports"
 RAW: Final = "nsys"
 LOG: Final = "workload.log"
 STANDBY: Final = "standby"
-"""Next to the kept results: folders of workers that no run has taken yet, and those of others by
-the name that they were started with."""
+"""Next to the kept results: the folders of workers that were started before it was known of which
+run, until these have ended."""
 PROGRAMS: Final = {
     import_log: "sitecustomize",
     script_hold: script_hold.NAME,
@@ -62,7 +62,7 @@ def make_folder(folder: Path) -> None:
         for module, name in PROGRAMS.items():
             shutil.copyfile(str(module.__file__), folder / IMPORTS / f"{name}.py")
     except OSError as refused:
-        raise _not_written("run-folder-not-written", folder, refused) from refused
+        raise not_written("run-folder-not-written", folder, refused) from refused
 
 
 def write_order(folder: Path, order: Order) -> None:
@@ -79,7 +79,7 @@ def write_order(folder: Path, order: Order) -> None:
         if order.hold is not None:
             os.mkfifo(order.hold.other)
     except OSError as refused:
-        raise _not_written("run-folder-not-written", folder, refused) from refused
+        raise not_written("run-folder-not-written", folder, refused) from refused
 
 
 def read_worker_report(folder: Path, cleaner: Cleaner) -> WorkerReport | None:
@@ -165,7 +165,7 @@ def keep_exports(captures: Sequence[Captured], folder: Path) -> None:
             scrub(captured.sqlite, folder / f"capture-{index}.sqlite")
             shutil.copytree(reports, folder / f"capture-{index}-reports")
         except OSError as refused:
-            raise _not_written("export-not-kept", folder, refused) from refused
+            raise not_written("export-not-kept", folder, refused) from refused
 
 
 def clear(folder: Path, *, keep_captures: bool = False) -> None:
@@ -178,7 +178,8 @@ def clear(folder: Path, *, keep_captures: bool = False) -> None:
         shutil.rmtree(folder / IMPORTS, ignore_errors=True)
 
 
-def _not_written(code: str, folder: Path, refused: OSError) -> StoreFailed:
+def not_written(code: str, folder: Path, refused: OSError) -> StoreFailed:
+    """What is raised of a folder that a disk refuses."""
     return StoreFailed(code, folder=str(folder), why=refused.strerror or str(refused))
 
 
@@ -212,9 +213,7 @@ def remove_killed_runs(results: Path, cleaner: Cleaner) -> Note | None:
     for standby in results.parent.glob(f"{STANDBY}/*"):
         with left(standby) as is_left:
             if is_left:
-                shutil.rmtree(standby)
-            elif standby.is_symlink() and not (standby / UNDERWAY).exists():
-                standby.unlink()
+                shutil.rmtree(standby, ignore_errors=True)
     return note("killed-gate-removed", runs=removed) if removed else None
 
 

@@ -1,6 +1,6 @@
 """What makes the runs of one gate: the machine, nsys, commits that are checked out.
 
-Recorded and prepared runs come from one that overrides `look`, `busy` and `make`.
+Recorded and prepared runs come from one that overrides `look`, `busy`, `stand_by` and `make`.
 """
 
 from __future__ import annotations

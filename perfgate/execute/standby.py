@@ -12,20 +12,20 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import threading
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
-from shutil import rmtree
 from typing import Final
 from uuid import uuid4
 
 from perfgate.execute import torch_first
 from perfgate.execute.command import start_of
 from perfgate.execute.context import RunContext
-from perfgate.execute.folder import make_folder
+from perfgate.execute.folder import make_folder, not_written
 from perfgate.machine.processes import free_bytes
 from perfgate.model.workload import Workload
 from perfgate.profilers.nsys.profile import profile
@@ -68,8 +68,12 @@ class Standby:
             self._held = held.pop_all()
 
     def take(self, context: RunContext, workload: Workload, folder: Path) -> ReadyWorker | None:
-        """One for a run, whose folder becomes that of the run; None where none is left, or where
-        this run is started in another way."""
+        """One for a run, in whose folder it leaves what it makes; None where none is left, or where
+        this run is started in another way.
+
+        Raises:
+            StoreFailed: the folder cannot be made.
+        """
         if not (self._ready and is_unchanged(self._context.env, os.environ)):
             return None
         return self._ready.pop() if self._ready[-1].becomes(context, workload, folder) else None
@@ -104,6 +108,8 @@ class ReadyWorker:
         self.folder = folder.absolute()
         self._context, self._off = context, off
         self._run_id = f"{mark}:{uuid4().hex}"
+        self._of: Path | None = None
+        """The folder of its run."""
         self._tick: OnTick = self._wait
         self.spec, self.withheld = start_of(
             context, UNKNOWN, self.folder, run_id=self._run_id, is_held=True
@@ -120,17 +126,20 @@ class ReadyWorker:
         self._ran = pool.submit(profile, self._context.tool, self._started, on_tick=self._on_tick)
 
     def becomes(self, context: RunContext, workload: Workload, folder: Path) -> bool:
-        """Whether it is a run's from now on: it must have been started just as that."""
+        """Whether it is a run's from now on: it must have been started just as that.
+
+        Raises:
+            StoreFailed: the run's folder cannot be made.
+        """
         spec, withheld = start_of(context, workload, self.folder, run_id=self._run_id, is_held=True)
         as_started = replace(spec, argv=self._started.argv, cleaner=self._started.cleaner)
         if as_started != self._started or workload.pass_env or self._ran.done():
             return False
         try:
-            self.folder.rename(folder)
-            self.folder.symlink_to(folder)  # what it was started with names it so
-        except OSError:  # on another disk, for example
-            return False
-        self.spec, self.withheld, self._tick = spec, withheld, ignore
+            folder.symlink_to(self.folder)  # it goes there when nothing writes into it any more
+        except OSError as refused:
+            raise not_written("run-folder-not-written", folder, refused) from refused
+        self.spec, self.withheld, self._tick, self._of = spec, withheld, ignore, folder
         return True
 
     def profiled(self, *, on_tick: OnTick) -> ProfileOutcome:
@@ -141,12 +150,14 @@ class ReadyWorker:
         return self._ran.result()
 
     def remove(self) -> None:
-        """Take away what nobody has taken, and the name of what somebody has."""
+        """Move what it has left to where its run is; nothing is left of one without a run."""
         os.close(self._says)
-        if self.folder.is_symlink():
-            self.folder.unlink(missing_ok=True)
-        else:
-            rmtree(self.folder, ignore_errors=True)
+        if self._of is None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            return
+        with suppress(OSError):
+            self._of.unlink()
+            shutil.move(self.folder, self._of)
 
     def _on_tick(self) -> None:
         self._tick()

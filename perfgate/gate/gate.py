@@ -174,7 +174,7 @@ class Gate:
             listed = self.store.baselines.listed(self._look().slug)
             read = [one.found for one in listed if isinstance(one.found, Baseline)]
             if self.settings.ahead != 1 and any(one.machine.torch for one in read):
-                self._hold_gpus(self._look(), "", timeout_s=0)
+                self._hold_gpus(self._look(), "not known yet", timeout_s=0)
                 folder = self.store.results.folder.parent / STANDBY
                 self._laboratory.stand_by(folder, FEWEST_RUNS)
 

@@ -124,8 +124,6 @@ def test_graphs_in_which_kernels_take_as_long_are_no_loss(large: Path) -> None:
 
 
 def test_graphs_in_which_kernels_take_longer_are_a_loss_of_the_step(large: Path) -> None:
-    slower = gate(
-        large, *LARGE, GRAPHS="1", SLEEP_CYCLES="500000"
-    )  # 0.25 ms at 1980 MHz
+    slower = gate(large, *LARGE, GRAPHS="1", SLEEP_CYCLES="2000000")  # 1 ms at 1980 MHz
     assert slower.ended == (1, "REGRESSED")
     assert slower.regressed == {"step_ms"}

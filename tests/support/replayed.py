@@ -65,6 +65,9 @@ class Replayed(Laboratory):
     def busy(self, run_id: str = "") -> None:
         """No other process is on the GPU."""
 
+    def stand_by(self, folder: Path, workers: int) -> None:
+        """Recorded runs need no worker."""
+
     def make(
         self, wanted: Sequence[Wanted], form: Form, then: Callable[[], None] = lambda: None
     ) -> Generator[Measured]:
