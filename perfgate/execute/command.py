@@ -11,12 +11,11 @@ from typing import Final
 
 from perfgate.execute.addopts import starting_options_of
 from perfgate.execute.context import RunContext
-from perfgate.execute.folder import IMPORTS, ORDER, RAW
+from perfgate.execute.folder import IMPORTS, RAW
 from perfgate.execute.import_log import FOLDER, HOLD, ON_SIGTERM
 from perfgate.execute.side_environment import environment_there
-from perfgate.model.machine import Machine
 from perfgate.model.order import RUN_COOKIE
-from perfgate.model.workload import END_RANGE, CaptureMode, CaptureWindow, Workload
+from perfgate.model.workload import END_RANGE, CaptureMode, Workload
 from perfgate.profilers.nsys.command import withhold_secrets
 from perfgate.profilers.seam import ProfileSpec
 
@@ -43,31 +42,36 @@ def start_of(
     shares_core: bool = False,
     is_held: bool = False,
 ) -> tuple[ProfileSpec, tuple[str, ...]]:
-    """What a run in a folder is started with, and the names of the variables that are withheld."""
+    """What a run in a folder is started with besides its command line, and the names of the
+    variables that are withheld.
+
+    What the workload's own file sets is no secret, and is meant for it.
+    """
     given = given_environment(context, workload, (folder / IMPORTS).absolute())
-    env, withheld = process_environment(
-        context,
-        workload,
-        given,
-        run_id=run_id,
-        shares_core=shares_core,
-        held=folder if is_held and workload.form == "command" else None,
-    )
-    argv = worker_command(
-        workload,
-        folder / ORDER,
-        python=context.python,
-        pytest_options=context.pytest_options,
-        is_pinned=context.tree is not None,
-    )
+    passed = (*context.settings.pass_env, *workload.pass_env, *workload.env)
+    env, withheld = withhold_secrets(given, passed)
+    cwd, cookie = context.root / (workload.cwd or "."), env.get(RUN_COOKIE)
+    env = {
+        **(ONE_THREAD if shares_core else {}),
+        **{name: value for name, value in env.items() if name not in UNWANTED_IN_WORKERS},
+        # Behind what this gate itself was marked with: whoever started it can end all of it.
+        RUN_COOKIE: f"{cookie}:{run_id}" if cookie else run_id,
+        # As a shell would have it: this gate's own is another folder, in an A/B run the project's.
+        "PWD": str(cwd.absolute()),
+    }
+    if is_held and workload.form == "command":
+        env[HOLD] = str(folder.absolute())
+    capture = workload.capture
+    if capture is CaptureMode.CUDA_PROFILER_API and not context.machine.gpus:
+        capture = CaptureMode.ALL  # nobody can call it: the steps' name says what is measured
     spec = ProfileSpec(
-        argv=argv,
+        argv=(),
         folder=folder / RAW,
-        cwd=context.root / (workload.cwd or "."),
+        cwd=cwd,
         env=env,
         # What counts of one that is held is what it works for; whoever holds it looks after that.
         timeout_s=math.inf if is_held else workload.timeout_s,
-        capture=capture_window(workload, context.machine),
+        capture=capture,
         graph_trace=context.settings.cuda_graph_trace,
         until=None if workload.form == "command" else END_RANGE,
         cleaner=context.cleaner.knowing(given, (*workload.pass_env,)),
@@ -116,14 +120,6 @@ def worker_command(
     )
 
 
-def capture_window(workload: Workload, machine: Machine) -> CaptureMode | CaptureWindow:
-    """Without a GPU nobody can call the CUDA profiler API: the window is then found by the steps'
-    name."""
-    if workload.capture is CaptureMode.CUDA_PROFILER_API and not machine.gpus:
-        return CaptureMode.ALL
-    return workload.capture
-
-
 def given_environment(context: RunContext, workload: Workload, imports: Path) -> dict[str, str]:
     """The variables of a run, secrets among them; its Python processes log to `imports`.
 
@@ -143,32 +139,3 @@ def given_environment(context: RunContext, workload: Workload, imports: Path) ->
     if is_command:
         given[ON_SIGTERM] = "1"  # a launcher may end its processes by a signal
     return {**given, FOLDER: str(imports)}
-
-
-def process_environment(
-    context: RunContext,
-    workload: Workload,
-    given: Mapping[str, str],
-    *,
-    run_id: str,
-    shares_core: bool,
-    held: Path | None,
-) -> tuple[dict[str, str], tuple[str, ...]]:
-    """The variables that a run's processes get, and the names of those that are withheld.
-
-    What the workload's own file sets is no secret, and is meant for it. `held` is the run's folder
-    where it is a script that is held.
-    """
-    passed = (*context.settings.pass_env, *workload.pass_env, *workload.env)
-    env, withheld = withhold_secrets(given, passed)
-    cwd = context.root / (workload.cwd or ".")
-    cookie = env.get(RUN_COOKIE)
-    return {
-        **(ONE_THREAD if shares_core else {}),
-        **{name: value for name, value in env.items() if name not in UNWANTED_IN_WORKERS},
-        # Behind what this gate itself was marked with: whoever started it can end all of it.
-        RUN_COOKIE: f"{cookie}:{run_id}" if cookie else run_id,
-        # As a shell would have it: this gate's own is another folder, in an A/B run the project's.
-        "PWD": str(cwd.absolute()),
-        **({} if held is None else {HOLD: str(held.absolute())}),
-    }, withheld

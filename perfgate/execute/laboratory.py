@@ -1,6 +1,6 @@
 """What makes the runs of one gate: the machine, nsys, commits that are checked out.
 
-Recorded and prepared runs come from one that overrides `look`, `busy`, `stand_by` and `make`.
+Recorded and prepared runs come from one that overrides `look`, `busy`, `start_standby` and `make`.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class Laboratory:
             raise found
         return found
 
-    def stand_by(self, folder: Path, workers: int) -> None:
+    def start_standby(self, folder: Path, workers: int) -> None:
         """Start workers for the first runs, each in a folder of its own below `folder`.
 
         Raises:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Final
 from uuid import uuid4
 
 from perfgate.execute.captures import OfCapture, measure_capture, notes_of, processes_of
-from perfgate.execute.command import start_of
+from perfgate.execute.command import start_of, worker_command
 from perfgate.execute.context import RunContext
 from perfgate.execute.failures import (
     RunEnd,
@@ -31,6 +31,7 @@ from perfgate.execute.failures import (
 from perfgate.execute.folder import (
     IMPORTS,
     LOG,
+    ORDER,
     WORKER_REPORT,
     ImportLog,
     clear,
@@ -320,12 +321,18 @@ def ordered(
         blocks=blocks,
         hold=hold,
     )
+    argv = worker_command(
+        workload,
+        folder / ORDER,
+        python=context.python,
+        pytest_options=context.pytest_options,
+        is_pinned=tree is not None,
+    )
     ready = None
     if standby is not None and hold is not None and blocks is None:
         ready = standby.take(context, workload, folder)
     if ready is not None:
         spec, withheld = ready.spec, ready.withheld
-        profiled = ready.profiled
     else:
         make_folder(folder)
         spec, withheld = start_of(
@@ -336,7 +343,10 @@ def ordered(
             shares_core=blocks is not None,
             is_held=hold is not None,
         )
-        profiled = partial(profile, context.tool, spec)
+    spec = replace(spec, argv=argv)
+    profiled = partial(profile, context.tool, spec)
+    if ready is not None:
+        profiled = partial(ready.profiled, argv)
     write_order(folder, order)
     with underway(folder):
         try:

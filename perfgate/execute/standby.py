@@ -14,7 +14,7 @@ import json
 import os
 import shutil
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import replace
@@ -29,7 +29,7 @@ from perfgate.execute.folder import make_folder, not_written
 from perfgate.machine.processes import free_bytes
 from perfgate.model.workload import Workload
 from perfgate.profilers.nsys.profile import profile
-from perfgate.profilers.seam import OnTick, ProfileOutcome
+from perfgate.profilers.seam import OnTick, ProfileOutcome, ProfileSpec
 from perfgate.system.files import underway
 from perfgate.system.process import ignore
 from perfgate.system.signals import holding_signals_back
@@ -111,19 +111,17 @@ class ReadyWorker:
         self._of: Path | None = None
         """The folder of its run."""
         self._tick: OnTick = self._wait
-        self.spec, self.withheld = start_of(
-            context, UNKNOWN, self.folder, run_id=self._run_id, is_held=True
-        )
+        self.spec, self.withheld = self._start_of(context, UNKNOWN)
         make_folder(self.folder)
         fifo = self.folder / torch_first.FIFO
         os.mkfifo(fifo)
         self._says = os.open(fifo, os.O_RDWR)  # also for reading: nobody need read it yet
-        words = (context.python, "-m", torch_first.NAME, str(fifo))
-        self._started = replace(self.spec, argv=words)
 
     def start(self, pool: ThreadPoolExecutor) -> None:
         """Start it."""
-        self._ran = pool.submit(profile, self._context.tool, self._started, on_tick=self._on_tick)
+        fifo = str(self.folder / torch_first.FIFO)
+        spec = replace(self.spec, argv=(self._context.python, "-m", torch_first.NAME, fifo))
+        self._ran = pool.submit(profile, self._context.tool, spec, on_tick=self._on_tick)
 
     def becomes(self, context: RunContext, workload: Workload, folder: Path) -> bool:
         """Whether it is a run's from now on: it must have been started just as that.
@@ -131,9 +129,9 @@ class ReadyWorker:
         Raises:
             StoreFailed: the run's folder cannot be made.
         """
-        spec, withheld = start_of(context, workload, self.folder, run_id=self._run_id, is_held=True)
-        as_started = replace(spec, argv=self._started.argv, cleaner=self._started.cleaner)
-        if as_started != self._started or workload.pass_env or self._ran.done():
+        spec, withheld = self._start_of(context, workload)
+        is_alike = replace(spec, cleaner=self.spec.cleaner) == self.spec
+        if not is_alike or workload.pass_env or self._ran.done():
             return False
         try:
             folder.symlink_to(self.folder)  # it goes there when nothing writes into it any more
@@ -142,10 +140,10 @@ class ReadyWorker:
         self.spec, self.withheld, self._tick, self._of = spec, withheld, ignore, folder
         return True
 
-    def profiled(self, *, on_tick: OnTick) -> ProfileOutcome:
-        """Let it go on as this run's pytest, to its end."""
+    def profiled(self, argv: Sequence[str], *, on_tick: OnTick) -> ProfileOutcome:
+        """Let it go on as its run's pytest, to the end."""
         self._tick = on_tick
-        words = self.spec.argv[self.spec.argv.index("pytest") + 1 :]
+        words = argv[argv.index("pytest") + 1 :]
         os.write(self._says, f"{json.dumps(words)}\n".encode())
         return self._ran.result()
 
@@ -158,6 +156,11 @@ class ReadyWorker:
         with suppress(OSError):
             self._of.unlink()
             shutil.move(self.folder, self._of)
+
+    def _start_of(
+        self, context: RunContext, workload: Workload
+    ) -> tuple[ProfileSpec, tuple[str, ...]]:
+        return start_of(context, workload, self.folder, run_id=self._run_id, is_held=True)
 
     def _on_tick(self) -> None:
         self._tick()

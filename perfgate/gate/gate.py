@@ -163,7 +163,7 @@ class Gate:
             self.verdicts[workload.id] = self.cleaner.record(found)
         return self.verdicts[workload.id]
 
-    def stand_by(self) -> None:
+    def start_standby(self) -> None:
         """Start workers for the first workload's runs, while pytest still collects: as many as a
         screen takes, which import torch as the baselines' workloads do.
 
@@ -176,7 +176,7 @@ class Gate:
             if self.settings.ahead != 1 and any(one.machine.torch for one in read):
                 self._hold_gpus(self._look(), "not known yet", timeout_s=0)
                 folder = self.store.results.folder.parent / STANDBY
-                self._laboratory.stand_by(folder, FEWEST_RUNS)
+                self._laboratory.start_standby(folder, FEWEST_RUNS)
 
     def _look(self) -> Machine:
         """Find nsys and look at the machine, once; without them no workload is measured.

@@ -28,7 +28,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     except PerfgateError as invalid:
         raise usage_error(invalid) from None
     if not was_typed(session.config, (*LOOKING, *ASKING)):
-        session.config.stash[STATE].gate.stand_by()
+        session.config.stash[STATE].gate.start_standby()
 
 
 @pytest.hookimpl(wrapper=True)

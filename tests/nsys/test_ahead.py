@@ -226,7 +226,7 @@ subprocess.Popen([sys.executable, "-c", "while True: pass"])
         list(start_together(wanted(nsys_tool, root, spinning, runs=2), Form.EARLY))
     why = failed.value.error.fields["why"]
     assert isinstance(why, Note)
-    assert (failed.value.number, why.code) == (0, "held-busy")
+    assert why.code == "held-busy"  # of either, by which child gets a core first
     cores, processes = why.fields["cores"], why.fields["processes"]
     assert isinstance(cores, float)
     assert cores > ahead.QUIET_CORES

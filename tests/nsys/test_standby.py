@@ -113,7 +113,7 @@ def test_none_makes_a_run_that_is_started_in_another_way(
 def test_nothing_is_left_of_those_that_nobody_wants(nsys_tool: NsysTool, tmp_path: Path) -> None:
     context = wanted(nsys_tool, tmp_path, runs=1)[0].context
     standby = Standby(context, tmp_path / "standby", 2)
-    until(lambda: len([one for one in processes_in(tmp_path) if "python" in one.name()]) >= 2)
+    until(lambda: len(processes_in(tmp_path)) >= 2)
     standby.close()
     assert not processes_in(tmp_path)
     assert list((tmp_path / "standby").iterdir()) == []
@@ -144,8 +144,10 @@ def ran(project: Path, tool: NsysTool, *words: str) -> subprocess.CompletedProce
 
 
 def test_a_gate_has_them_where_baselines_say_so_and_ends_what_a_killed_one_left(
-    nsys_tool: NsysTool, tmp_path: Path
+    nsys_tool: NsysTool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # A lock of its own: there are none while a gate of another test has the machine.
+    monkeypatch.setenv("PERFGATE_LOCKS", str(tmp_path))
     root = tmp_path / "project"
     (root / "workloads").mkdir(parents=True)
     (root / "workloads" / "loops.py").write_text(LOOP, encoding="utf-8")

@@ -128,11 +128,11 @@ class Prepared(Laboratory):
     """A laboratory with runs of our own: the one place where they are put in."""
 
     making: Make
-    stood_by: ClassVar[list[int]] = []
+    standby: ClassVar[list[int]] = []
     """How many workers were asked for while pytest collected, by gates of this laboratory."""
 
-    def stand_by(self, folder: Path, workers: int) -> None:
-        self.stood_by.append(workers)
+    def start_standby(self, folder: Path, workers: int) -> None:
+        self.standby.append(workers)
 
     def make(
         self, wanted: Sequence[Wanted], form: Form, then: Callable[[], None] = lambda: None
@@ -151,7 +151,7 @@ class Project:
         self.held: object = None
         """What must stay alive while the project does."""
         self._nvml: FakeNvml | None = None
-        self.lab: type[Prepared] = type("Lab", (Prepared,), {"stood_by": []})
+        self.lab: type[Prepared] = type("Lab", (Prepared,), {"standby": []})
         """The laboratory of this project's gates, once runs are put in."""
         self._codes: set[str] = set()
         monkeypatch.setattr(say, "fact", partial(self._worded, say.fact))

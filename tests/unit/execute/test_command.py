@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from support import records
+from support.runs import context_of
 
-from perfgate.execute.command import capture_window, worker_command
+from perfgate.execute.command import start_of, worker_command
 from perfgate.model.machine import Machine
 from perfgate.model.workload import CaptureMode, CaptureWindow
 
@@ -69,7 +71,11 @@ def test_in_a_checkout_the_current_folder_does_not_come_before_the_pin() -> None
     ],
 )
 def test_without_a_gpu_nobody_can_open_the_capture(
-    capture: CaptureMode | CaptureWindow, machine: Machine, window: CaptureMode | CaptureWindow
+    tmp_path: Path,
+    capture: CaptureMode | CaptureWindow,
+    machine: Machine,
+    window: CaptureMode | CaptureWindow,
 ) -> None:
     workload = records.workload().model_copy(update={"capture": capture})
-    assert capture_window(workload, machine) == window
+    context = replace(context_of(tmp_path), machine=machine)
+    assert start_of(context, workload, tmp_path / "run", run_id="r")[0].capture == window

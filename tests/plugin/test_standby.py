@@ -1,0 +1,58 @@
+"""When workers are started while pytest collects."""
+
+from __future__ import annotations
+
+import pytest
+from support import records
+from support.project import Project
+
+from perfgate.machine import gpu_lock
+from perfgate.model.machine import Machine
+
+pytestmark = pytest.mark.behaviour
+
+
+def blessed(project: Project, *, torch: str | None = "2.11.0") -> Machine:
+    """A project with a baseline, whose workload had this torch loaded, and runs like it."""
+    machine = project.gpus()
+    project.workload()
+    baseline = project.baseline()
+    of = baseline.machine.model_copy(update={"torch": torch})
+    project.bless(baseline.model_copy(update={"machine": of}))
+    project.measures(records.run())
+    return machine
+
+
+def test_they_are_as_many_as_a_pass_takes_where_a_baseline_says_that_torch_is_imported(
+    project: Project,
+) -> None:
+    blessed(project)
+    project.gate()
+    assert project.lab.standby == [5]
+
+
+def test_without_such_a_baseline_there_are_none(project: Project) -> None:
+    blessed(project, torch=None)
+    project.gate()
+    assert project.lab.standby == []
+
+
+def test_runs_that_are_made_one_by_one_need_none(project: Project) -> None:
+    blessed(project)
+    project.write("pyproject.toml", "[tool.perfgate]\nahead = 1\n")
+    project.gate()
+    assert project.lab.standby == []
+
+
+def test_what_only_shows_workloads_starts_none(project: Project) -> None:
+    blessed(project)
+    assert project.pytest("--perfgate", "--collect-only").status == 0
+    assert project.lab.standby == []
+
+
+def test_there_are_none_next_to_another_gate(project: Project) -> None:
+    machine = blessed(project)
+    project.write("pyproject.toml", "[tool.perfgate]\nlock_timeout_s = 0.5\n")
+    with gpu_lock(machine.gpus, timeout_s=1, on_wait=print, workload="resnet18"):
+        assert project.pytest("--perfgate").status == 1
+    assert project.lab.standby == []
