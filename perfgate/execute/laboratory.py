@@ -103,13 +103,21 @@ class Laboratory:
     # The same for all
 
     @cached_property
+    def looked(self) -> tuple[NsysTool, Machine]:
+        """What `look` found, once."""
+        return self.look()
+
+    @cached_property
     def context(self) -> RunContext:
-        """What all runs of the candidates share.
+        """What all runs of the candidates share, from the first one on.
 
         Raises:
             PerfgateError: as `look` does.
         """
-        tool, machine = self.look()
+        return self._context()
+
+    def _context(self) -> RunContext:
+        tool, machine = self.looked
         return RunContext(
             root=self.asked.root,
             settings=self.asked.settings,
@@ -146,7 +154,7 @@ class Laboratory:
         Raises:
             StoreFailed: a folder cannot be made.
         """
-        self._standby = Standby(self.context, folder, workers)
+        self._standby = Standby(self._context(), folder, workers)
 
     def close(self) -> None:
         """End workers that nobody has wanted, and take away what was checked out."""

@@ -190,7 +190,7 @@ class Gate:
             _ = self.checkout.commit  # while the working tree is as it was checked out
             expected = self.settings.machine
             try:
-                machine = self._laboratory.context.machine
+                _, machine = self._laboratory.looked
                 if expected not in (None, machine.slug):
                     here = {"machine": machine.slug, "gpu": machine.gpu_name}
                     raise ConfigInvalid("unexpected-machine", expected=expected, **here)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from support import records
-from support.project import Project
+from support.project import LOOP, Project
 
+from perfgate.execute.context import RunContext
+from perfgate.execute.run import Measured
 from perfgate.machine import gpu_lock
 from perfgate.model.machine import Machine
+from perfgate.model.workload import Workload
 
 pytestmark = pytest.mark.behaviour
 
@@ -56,3 +61,20 @@ def test_there_are_none_next_to_another_gate(project: Project) -> None:
     with gpu_lock(machine.gpus, timeout_s=1, on_wait=print, workload="resnet18"):
         assert project.pytest("--perfgate").status == 1
     assert project.lab.standby == []
+
+
+def test_what_a_project_writes_while_it_is_collected_is_none_of_a_runs_work(
+    project: Project,
+) -> None:
+    """A gate's runs begin behind that, though workers start before it."""
+    blessed(project)
+    project.workload("open('generated.py', 'w').close()\n" + LOOP)
+    began, made = list[float](), project.lab.making
+
+    def making(context: RunContext, workload: Workload, folder: Path) -> Measured:
+        began.append(context.began_at)
+        return made(context, workload, folder)
+
+    project.makes(making)
+    project.gate()
+    assert min(began) >= (project.root / "generated.py").stat().st_mtime
