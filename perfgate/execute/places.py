@@ -36,7 +36,7 @@ class Place:
 
 
 class Places:
-    """Looks files up, each once.
+    """Looks files up, and remembers their folders.
 
     Args:
         trees: the tops of the working trees that are compared, without links.
@@ -46,7 +46,6 @@ class Places:
         self._trees = trees
         self._known: dict[Path, Place | None] = {}
         self._real: dict[Path, Path] = {}
-        self._of: dict[Path, Place | None] = {}
 
     def real(self, file: Path) -> Path:
         """A file without links; each folder is looked at once, since a run loads thousands."""
@@ -59,9 +58,7 @@ class Places:
     def of(self, file: Path) -> Place | None:
         """Where a file belongs, also behind links; one found among packages by a link is theirs.
         None of what is nobody's."""
-        if file not in self._of:
-            self._of[file] = self.around(self.real(file).parent) or self.around(file.parent)
-        return self._of[file]
+        return self.around(self.real(file).parent) or self.around(file.parent)
 
     def around(self, folder: Path) -> Place | None:
         """The innermost place that a folder without links is, or lies in."""
