@@ -14,10 +14,11 @@ import json
 import os
 import shutil
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
@@ -31,7 +32,6 @@ from perfgate.model.workload import Workload
 from perfgate.profilers.nsys.profile import profile
 from perfgate.profilers.seam import OnTick, ProfileOutcome, ProfileSpec
 from perfgate.system.files import underway
-from perfgate.system.process import ignore
 from perfgate.system.signals import holding_signals_back
 
 BYTES: Final = 1 << 30
@@ -51,16 +51,16 @@ class Standby:
         self.mark = uuid4().hex
         self._context = context
         self._ready: list[ReadyWorker] = []
-        self._off = threading.Event()
+        self._off, self._closes = threading.Event(), threading.Event()
         self._held = ExitStack()
         cores = len(os.sched_getaffinity(0)) - 1  # pytest imports torch at the same time
         number = max(min(number, cores, free_bytes() // BYTES), 0)
         pool = ThreadPoolExecutor(max(number, 1), thread_name_prefix="perfgate-standby")
         with self._held as held:
             for _ in range(number):
-                ready = ReadyWorker(context, folder / uuid4().hex, self.mark, self._off)
+                ready = ReadyWorker(self, context, folder / uuid4().hex)
                 held.callback(ready.remove)
-                held.enter_context(underway(ready.folder))
+                ready.make_ready(held)
                 self._ready.append(ready)
             held.callback(self._end, pool)
             for ready in self._ready:
@@ -74,29 +74,32 @@ class Standby:
         Raises:
             StoreFailed: the folder cannot be made.
         """
-        if not (self._ready and is_unchanged(self._context.env, os.environ)):
-            return None
-        return self._ready.pop() if self._ready[-1].becomes(context, workload, folder) else None
+        if torch_first.changed(self._context.env, os.environ):
+            return None  # a conftest's, or by a workload's file: the worker would see it too late
+        while self._ready:
+            ready = self._ready.pop()
+            if ready.becomes(context, workload, folder):
+                return ready
+        return None
 
     def end_rest(self) -> None:
         """Let those end that were not taken."""
         self._off.set()
+
+    def keep(self, *, is_taken: bool) -> None:
+        """End a worker that waits, on a tick, where nobody will ask it for anything any more."""
+        if (self._closes if is_taken else self._off).is_set():
+            raise _NotTaken
 
     def close(self) -> None:
         """End all, and take away what is left of them."""
         self._held.close()
 
     def _end(self, pool: ThreadPoolExecutor) -> None:
-        self.end_rest()
+        self._off.set()
+        self._closes.set()
         with holding_signals_back():
             pool.shutdown(wait=True)
-
-
-def is_unchanged(began: Mapping[str, str], now: Mapping[str, str]) -> bool:
-    """Whether nothing that pytest has loaded set a variable, which torch may read when it is
-    imported."""
-    names = (name for name in {*began, *now} if not name.startswith(("PYTEST_", "GIT_")))
-    return all(began.get(name) == now.get(name) for name in names)
 
 
 class ReadyWorker:
@@ -104,15 +107,22 @@ class ReadyWorker:
 
     _ran: Future[ProfileOutcome]
 
-    def __init__(self, context: RunContext, folder: Path, mark: str, off: threading.Event) -> None:
+    _says: int | None = None
+
+    def __init__(self, standby: Standby, context: RunContext, folder: Path) -> None:
         self.folder = folder.absolute()
-        self._context, self._off = context, off
-        self._run_id = f"{mark}:{uuid4().hex}"
+        self._context = context
+        self._run_id = f"{standby.mark}:{uuid4().hex}"
         self._of: Path | None = None
         """The folder of its run."""
-        self._tick: OnTick = self._wait
+        self._tick: OnTick = partial(standby.keep, is_taken=False)
+        self._tick_taken: OnTick = partial(standby.keep, is_taken=True)
         self.spec, self.withheld = self._start_of(context, UNKNOWN)
+
+    def make_ready(self, held: ExitStack) -> None:
+        """Make its folder, which is this process's as long as something is held."""
         make_folder(self.folder)
+        held.enter_context(underway(self.folder))
         fifo = self.folder / torch_first.FIFO
         os.mkfifo(fifo)
         self._says = os.open(fifo, os.O_RDWR)  # also for reading: nobody need read it yet
@@ -137,11 +147,13 @@ class ReadyWorker:
             folder.symlink_to(self.folder)  # it goes there when nothing writes into it any more
         except OSError as refused:
             raise not_written("run-folder-not-written", folder, refused) from refused
-        self.spec, self.withheld, self._tick, self._of = spec, withheld, ignore, folder
+        self.spec, self.withheld, self._of = spec, withheld, folder
+        self._tick = self._tick_taken
         return True
 
     def profiled(self, argv: Sequence[str], *, on_tick: OnTick) -> ProfileOutcome:
         """Let it go on as its run's pytest, to the end."""
+        assert self._says is not None
         self._tick = on_tick
         words = argv[argv.index("pytest") + 1 :]
         os.write(self._says, f"{json.dumps(words)}\n".encode())
@@ -149,13 +161,13 @@ class ReadyWorker:
 
     def remove(self) -> None:
         """Move what it has left to where its run is; nothing is left of one without a run."""
-        os.close(self._says)
-        if self._of is None:
-            shutil.rmtree(self.folder, ignore_errors=True)
-            return
-        with suppress(OSError):
-            self._of.unlink()
-            shutil.move(self.folder, self._of)
+        if self._says is not None:
+            os.close(self._says)
+        if self._of is not None:
+            with suppress(OSError):  # the disk of the results may be another
+                self._of.unlink()
+                shutil.move(self.folder, self._of)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def _start_of(
         self, context: RunContext, workload: Workload
@@ -164,10 +176,6 @@ class ReadyWorker:
 
     def _on_tick(self) -> None:
         self._tick()
-
-    def _wait(self) -> None:
-        if self._off.is_set():
-            raise _NotTaken
 
 
 class _NotTaken(Exception):

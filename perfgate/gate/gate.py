@@ -95,7 +95,7 @@ class Gate:
         self._next: _Begun | None = None
         """The workload whose runs are started already."""
         self._gpus: ExitStack | None = None
-        """Holds the GPUs against other gates, from the first workload to the end."""
+        """Holds the GPUs against other gates, to the end."""
 
     def tidy(self) -> None:
         """End what is not wanted any more, take away what was checked out next to the project, and
@@ -174,7 +174,8 @@ class Gate:
             listed = self.store.baselines.listed(self._look().slug)
             read = [one.found for one in listed if isinstance(one.found, Baseline)]
             if self.settings.ahead != 1 and any(one.machine.torch for one in read):
-                self._hold_gpus(self._look(), "not known yet", timeout_s=0)
+                self._hold_gpus(self._look(), f"of {self.root.name}", timeout_s=0)
+                self.store.results.hide()
                 folder = self.store.results.folder.parent / STANDBY
                 self._laboratory.start_standby(folder, FEWEST_RUNS)
 

@@ -62,10 +62,7 @@ class Results:
         Raises:
             StoreFailed: the disk did not take it.
         """
-        self.disk.make_folder(self.folder.parent)
-        ignore = self.folder.parent / ".gitignore"
-        if not ignore.exists():
-            self.disk.write(ignore, "*\n")
+        self.hide()
         name = f"{at.astimezone(UTC).strftime(_TIME)}Z-{secrets.token_hex(3)}"
         folder = self.folder / file_name(slug) / file_name(workload) / name
         self.disk.make_folder(folder.parent)
@@ -74,6 +71,17 @@ class Results:
         except OSError as error:
             raise self.disk.failed(folder, error) from error
         return folder
+
+    def hide(self) -> None:
+        """Make the folder around them, which git is kept from.
+
+        Raises:
+            StoreFailed: the disk did not take it.
+        """
+        self.disk.make_folder(self.folder.parent)
+        ignore = self.folder.parent / ".gitignore"
+        if not ignore.exists():
+            self.disk.write(ignore, "*\n")
 
     def save(self, result: Result, folder: Path) -> Path:
         """Write a result into the folder that `new_folder` made for it, then forget old ones;

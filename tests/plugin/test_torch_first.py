@@ -1,0 +1,102 @@
+"""What a worker on standby has loaded is out of sight until it is imported as it was loaded."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from perfgate.execute import torch_first
+
+TORCH = """\
+import json, os, sys
+import helper
+sys.loads = getattr(sys, "loads", 0) + 1
+threads = os.environ.get("THREADS")
+"""
+BODY = """\
+import json, sys
+%s
+import torch, torch.nn, helper
+from importlib.util import find_spec
+print(json.dumps([
+    "torch" in seen, sys.loads, torch.threads, torch.nn.torch is torch,
+    sys.modules["torch"] is torch, find_spec("torch").origin == torch.__file__,
+    torch.__spec__.loader is torch.__loader__, helper.torch is None,
+]))
+"""
+
+
+def ran(folder: Path, before: str, *, words: Sequence[str] = ("x",)) -> tuple[int, str, str]:
+    """How a worker ends whose pytest is a program that does something before it imports torch."""
+    site = folder / "site"
+    (site / "torch").mkdir(parents=True)
+    (site / "torch" / "__init__.py").write_text(TORCH + "from torch import nn\n", encoding="utf-8")
+    (site / "torch" / "nn.py").write_text("import torch\n", encoding="utf-8")
+    (site / "helper.py").write_text("torch = None\n", encoding="utf-8")
+    seen = "seen = set(sys.modules)\n"
+    (site / "pytest.py").write_text(BODY % f"{seen}{before}", encoding="utf-8")
+    os.mkfifo(folder / "words")
+    says = os.open(folder / "words", os.O_RDWR)
+    script = Path(torch_first.__file__)
+    try:
+        os.write(says, b"[%s]\n" % ",".join(f'"{word}"' for word in words).encode())
+        done = subprocess.run(
+            [sys.executable, str(script), str(folder / "words")],
+            env={**os.environ, "PYTHONPATH": str(site)},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    finally:
+        os.close(says)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_the_workloads_import_finds_what_is_loaded_and_nothing_is_loaded_twice(
+    tmp_path: Path,
+) -> None:
+    status, out, err = ran(tmp_path, "")
+    assert (status, err) == (0, "")
+    assert out == "[false, 1, null, true, true, true, true, true]\n"
+
+
+OTHER = """\
+import pathlib
+here = pathlib.Path(__file__).parent / "other"
+here.mkdir()
+(here / "%s.py").write_text("")
+sys.path.insert(0, str(here))
+"""
+
+
+@pytest.mark.parametrize(
+    "before", ["import os; os.environ['THREADS'] = '1'", OTHER % "torch", OTHER % "helper"]
+)
+def test_a_worker_ends_whose_import_would_be_another_one(tmp_path: Path, before: str) -> None:
+    status, out, err = ran(tmp_path, before)
+    assert (status, out) == (1, "")
+    assert "was imported before" in err
+
+
+def test_a_worker_whose_gate_is_gone_ends(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "words")
+    done = subprocess.run(
+        [sys.executable, torch_first.__file__, str(tmp_path / "words")],
+        env={**os.environ, "PYTHONPATH": ""},
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 1
+
+
+def test_pytests_own_variables_and_gits_are_no_change() -> None:
+    began = {"PATH": "/bin", "GIT_DIR": ".git"}
+    assert torch_first.changed(began, {"PATH": "/bin", "PYTEST_VERSION": "9"}) == []
+    assert torch_first.changed(began, {"PATH": "/bin", "OMP": "1"}) == ["OMP"]
+    assert torch_first.changed(began, {}) == ["PATH"]
