@@ -207,14 +207,15 @@ def remove_killed_runs(results: Path, cleaner: Cleaner) -> Note | None:
     # One that came to its end has left its result, and no such run below it. Those under Nsight
     # Compute lie next to the results.
     gates = (*results.glob("*/*/*"), *results.parent.glob("ncu/*"))
-    ended = [one for one in gates if not one.is_symlink() and not (one / "result.json").exists()]
+    folders = [one for one in gates if one.is_dir() and not one.is_symlink()]
+    ended = [one for one in folders if not (one / "result.json").exists()]
     marks = [mark for gate in ended for mark in files_below(gate) if mark.name == UNDERWAY]
     # What a worker on standby has left lies where it was started.
     linked = [one for gate in ended for one in gate.iterdir() if one.is_symlink()]
-    left_of = {one: one.resolve() for one in linked if one.resolve().parent.name == STANDBY}
     removed = sum(_remove_if_left(mark.parent, cleaner) for mark in marks)
-    for link, folder in left_of.items():
-        if _remove_if_left(folder, cleaner):
+    for link in linked:
+        folder = link.resolve()
+        if folder.parent.name == STANDBY and _remove_if_left(folder, cleaner):
             removed += 1
             link.unlink()
             shutil.move(folder, link)
