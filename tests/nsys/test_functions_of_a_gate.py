@@ -84,7 +84,8 @@ def run(project: Path, nsys: NsysTool, *words: str) -> subprocess.CompletedProce
     return subprocess.run(
         command,
         cwd=project,
-        env={**env, VARIABLE: str(nsys.path)},
+        # A lock of its own: to wait for a gate of another test is none of it.
+        env={**env, VARIABLE: str(nsys.path), "PERFGATE_LOCKS": str(project.parent)},
         capture_output=True,
         text=True,
         check=False,
