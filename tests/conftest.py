@@ -50,10 +50,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: UNIT in item.path.parents)
 
 
+OF_THE_CALLER = (
+    "CI",
+    "GITHUB_ACTIONS",
+    "NO_COLOR",
+    "FORCE_COLOR",
+    "PYTEST_ADDOPTS",
+    "PYTEST_DEBUG",
+)
+
+
 @pytest.fixture(scope="session", autouse=True)
-def _locks_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Gates of tests that run side by side do not wait for one another: none of their times is
-    compared."""
+def _as_at_a_desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Gates of tests run as at a desk, wherever the tests run. Those that run side by side do not
+    wait for one another: none of their times is compared."""
     with pytest.MonkeyPatch.context() as patch:
+        for name in OF_THE_CALLER:
+            patch.delenv(name, raising=False)
         patch.setenv("PERFGATE_LOCKS", str(tmp_path_factory.getbasetemp()))
         yield

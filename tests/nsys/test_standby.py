@@ -131,8 +131,7 @@ def test_one_that_is_taken_and_then_not_wanted_ends(nsys_tool: NsysTool, tmp_pat
 
 
 def gate_environment(tool: NsysTool) -> dict[str, str]:
-    env = {name: text for name, text in os.environ.items() if name != "PYTEST_ADDOPTS"}
-    return {**env, VARIABLE: str(tool.path)}
+    return {**os.environ, VARIABLE: str(tool.path)}
 
 
 def ran(project: Path, tool: NsysTool, *words: str) -> subprocess.CompletedProcess[str]:

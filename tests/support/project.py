@@ -449,16 +449,7 @@ def _wrapped(line: str) -> str:
 def project(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Iterator[Project]:
-    """An empty project on a machine without a GPU, outside CI, with locks of its own."""
-    for name in (
-        "CI",
-        "GITHUB_ACTIONS",
-        "NO_COLOR",
-        "FORCE_COLOR",
-        "PYTEST_ADDOPTS",
-        "PYTEST_DEBUG",
-    ):
-        monkeypatch.delenv(name, raising=False)
+    """An empty project on a machine without a GPU, with locks of its own."""
     for name in withhold_secrets(os.environ, ())[1]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")

@@ -31,9 +31,7 @@ print(json.dumps([workload.model_dump(mode="json") for workload in found]))
 def workloads() -> dict[str, Workload]:
     """What a plain gate of this repository collects, by id."""
     env = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in ("VARIANTS", "REGRESSION", "PYTEST_ADDOPTS")
+        name: value for name, value in os.environ.items() if name not in ("VARIANTS", "REGRESSION")
     }
     done = subprocess.run(
         [sys.executable, "-c", LIST],
