@@ -13,14 +13,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import threading
+import sys
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import replace
-from functools import partial
+from importlib.machinery import ModuleSpec
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 from uuid import uuid4
 
 from perfgate.execute import torch_first
@@ -51,18 +51,18 @@ class Standby:
         self.mark = uuid4().hex
         self._context = context
         self._ready: list[ReadyWorker] = []
-        self._off, self._closes = threading.Event(), threading.Event()
-        self._held = ExitStack()
+        self._torch = _TorchsImport()
         cores = len(os.sched_getaffinity(0)) - 1  # pytest imports torch at the same time
         number = max(min(number, cores, free_bytes() // BYTES), 0)
         pool = ThreadPoolExecutor(max(number, 1), thread_name_prefix="perfgate-standby")
-        with self._held as held:
+        with ExitStack() as held:
+            held.enter_context(self._torch)
             for _ in range(number):
-                ready = ReadyWorker(self, context, folder / uuid4().hex)
+                ready = ReadyWorker(context, folder / uuid4().hex, f"{self.mark}:{uuid4().hex}")
                 held.callback(ready.remove)
                 ready.make_ready(held)
                 self._ready.append(ready)
-            held.callback(self._end, pool)
+            held.callback(_end, pool, tuple(self._ready))
             for ready in self._ready:
                 ready.start(pool)
             self._held = held.pop_all()
@@ -74,8 +74,8 @@ class Standby:
         Raises:
             StoreFailed: the folder cannot be made.
         """
-        if torch_first.changed(self._context.env, os.environ):
-            return None  # a conftest's, or by a workload's file: the worker would see it too late
+        if torch_first.changed(self._context.env, self._torch.environ or os.environ):
+            return None  # a conftest's, for example: the worker would see it too late
         while self._ready:
             ready = self._ready.pop()
             if ready.becomes(context, workload, folder):
@@ -84,22 +84,41 @@ class Standby:
 
     def end_rest(self) -> None:
         """Let those end that were not taken."""
-        self._off.set()
-
-    def keep(self, *, is_taken: bool) -> None:
-        """End a worker that waits, on a tick, where nobody will ask it for anything any more."""
-        if (self._closes if is_taken else self._off).is_set():
-            raise _NotTaken
+        for ready in self._ready:
+            ready.end()
 
     def close(self) -> None:
         """End all, and take away what is left of them."""
         self._held.close()
 
-    def _end(self, pool: ThreadPoolExecutor) -> None:
-        self._off.set()
-        self._closes.set()
-        with holding_signals_back():
-            pool.shutdown(wait=True)
+
+def _end(pool: ThreadPoolExecutor, workers: Sequence[ReadyWorker]) -> None:
+    for ready in workers:
+        ready.end()
+    with holding_signals_back():
+        pool.shutdown(wait=True)
+
+
+class _TorchsImport:
+    """Notes with which variables this process imports torch first: a worker has done so with those
+    of before, and what torch itself or a workload's file sets afterwards, both do."""
+
+    def __init__(self) -> None:
+        self.environ = dict(os.environ) if "torch" in sys.modules else None
+        """None where it has not yet."""
+
+    def __enter__(self) -> None:
+        sys.meta_path.insert(0, self)
+
+    def __exit__(self, *_raised: object) -> None:
+        with suppress(ValueError):
+            sys.meta_path.remove(self)
+
+    def find_spec(self, name: str, *_of: object) -> ModuleSpec | None:
+        """Be asked for each import, and find nothing."""
+        if name == "torch" and self.environ is None:
+            self.environ = dict(os.environ)
+        return None
 
 
 class ReadyWorker:
@@ -109,14 +128,14 @@ class ReadyWorker:
 
     _says: int | None = None
 
-    def __init__(self, standby: Standby, context: RunContext, folder: Path) -> None:
+    def __init__(self, context: RunContext, folder: Path, run_id: str) -> None:
         self.folder = folder.absolute()
         self._context = context
-        self._run_id = f"{standby.mark}:{uuid4().hex}"
+        self._run_id = run_id
         self._of: Path | None = None
         """The folder of its run."""
-        self._tick: OnTick = partial(standby.keep, is_taken=False)
-        self._tick_taken: OnTick = partial(standby.keep, is_taken=True)
+        self._on_tick: OnTick | None = None
+        """What its run does while it lasts; None while it waits."""
         self.spec, self.withheld = self._start_of(context, UNKNOWN)
 
     def make_ready(self, held: ExitStack) -> None:
@@ -131,7 +150,7 @@ class ReadyWorker:
         """Start it."""
         fifo = str(self.folder / torch_first.FIFO)
         spec = replace(self.spec, argv=(self._context.python, "-m", torch_first.NAME, fifo))
-        self._ran = pool.submit(profile, self._context.tool, spec, on_tick=self._on_tick)
+        self._ran = pool.submit(profile, self._context.tool, spec, on_tick=self._tick)
 
     def becomes(self, context: RunContext, workload: Workload, folder: Path) -> bool:
         """Whether it is a run's from now on: it must have been started just as that.
@@ -148,16 +167,20 @@ class ReadyWorker:
         except OSError as refused:
             raise not_written("run-folder-not-written", folder, refused) from refused
         self.spec, self.withheld, self._of = spec, withheld, folder
-        self._tick = self._tick_taken
         return True
 
     def profiled(self, argv: Sequence[str], *, on_tick: OnTick) -> ProfileOutcome:
         """Let it go on as its run's pytest, to the end."""
         assert self._says is not None
-        self._tick = on_tick
+        self._on_tick = on_tick
         words = argv[argv.index("pytest") + 1 :]
         os.write(self._says, f"{json.dumps(words)}\n".encode())
         return self._ran.result()
+
+    def end(self) -> None:
+        """End it if it waits: nobody will let it go on."""
+        if self._on_tick is None:
+            self._on_tick = _refuse_to_wait
 
     def remove(self) -> None:
         """Move what it has left to where its run is; nothing is left of one without a run."""
@@ -174,9 +197,14 @@ class ReadyWorker:
     ) -> tuple[ProfileSpec, tuple[str, ...]]:
         return start_of(context, workload, self.folder, run_id=self._run_id, is_held=True)
 
-    def _on_tick(self) -> None:
-        self._tick()
+    def _tick(self) -> None:
+        if self._on_tick is not None:
+            self._on_tick()
 
 
-class _NotTaken(Exception):
-    """No run has taken it."""
+class _NotWanted(Exception):
+    """No run wants it."""
+
+
+def _refuse_to_wait() -> NoReturn:
+    raise _NotWanted

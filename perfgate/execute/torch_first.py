@@ -1,7 +1,7 @@
 """The program of a worker that is started before anyone knows which workload it runs: it imports
 torch, waits for the words of its pytest, and becomes that.
 
-What the import has loaded is out of sight until the workload's own code imports it, as it would
+What the import has loaded is out of sight until the workload's own code imports torch, as it would
 have without. If that would find another torch now, or other variables of the environment, which
 torch reads while it is imported, the process ends, and its run is made again by one of its own.
 
@@ -20,13 +20,18 @@ from importlib.machinery import ModuleSpec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Mapping
     from types import ModuleType
 
 NAME = "perfgate_standby"
 """What it is called there."""
 FIFO = "words"
 """In its folder: one line, a JSON list."""
+ENDS = """\
+perfgate: {} was imported while pytest collected, and would not be the same now: {}.
+This process ends, and its run is made again by one of its own. If this comes in each gate, set
+ahead = 1: runs are then made one after another, and none is started before.
+"""
 
 
 def main(fifo: str) -> None:
@@ -53,33 +58,36 @@ def changed(began: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
 
 class Early:
-    """Takes modules that were loaded since `before` out of sight, by their top-level packages, and
-    gives each back to the first import of it."""
+    """Takes modules that were loaded since `before` out of sight, by their top-level packages.
+
+    The first import of torch gives all of them back, that of another package this one alone.
+    """
 
     def __init__(self, before: Collection[str]) -> None:
         self._began = dict(os.environ)
         known = {*sys.stdlib_module_names, *(name.partition(".")[0] for name in before)}
-        self._hidden: dict[str, dict[str, ModuleType]] = {}
+        known.add("__mp_main__")  # multiprocessing's name for what runs
+        self._hidden: dict[str, dict[str, ModuleType]] = {
+            top: {} for top in sys.modules if "." not in top and top not in known
+        }
         for name in list(sys.modules):
             top = name.partition(".")[0]
-            if top not in known:
-                self._hidden.setdefault(top, {})[name] = sys.modules.pop(name)
+            if top in self._hidden:
+                self._hidden[top][name] = sys.modules.pop(name)
 
-    def find_spec(
-        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
+    def find_spec(self, name: str, *_of: object) -> ModuleSpec | None:
         """Be asked for each import, and find what is hidden."""
-        module = self._hidden.get(name, {}).get(name)
-        if module is None:
+        then = self._hidden[name][name].__spec__ if name in self._hidden else None
+        if then is None:
             return None
-        others = (one.find_spec(name, path, target) for one in sys.meta_path if one is not self)
-        found = next((spec for spec in others if spec is not None), None)
-        then = module.__spec__
-        variables = changed(self._began, os.environ)
-        if variables or found is None or then is None or found.origin != then.origin:
-            os.write(2, f"perfgate: {name} was imported before {variables or found}\n".encode())
+        why = [f"{name} has changed" for name in changed(self._began, os.environ)]
+        why += [f"{top} would be another one" for top in self._brings(name) if self._is_other(top)]
+        if why:
+            os.write(2, ENDS.format(name, "; ".join(why)).encode())
             os._exit(1)
-        return ModuleSpec(name, self, origin=then.origin)  # type: ignore[arg-type]
+        spec = ModuleSpec(name, self, origin=then.origin)  # type: ignore[arg-type]
+        spec.submodule_search_locations = then.submodule_search_locations
+        return spec
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """The module that is there already."""
@@ -92,7 +100,19 @@ class Early:
         spec = module.__spec__
         assert spec is not None
         module.__spec__ = spec.loader_state
-        sys.modules.update(self._hidden.pop(spec.name))
+        for top in self._brings(spec.name):
+            sys.modules.update(self._hidden.pop(top))
+
+    def _brings(self, name: str) -> list[str]:
+        """What comes back with it."""
+        return list(self._hidden) if name == "torch" else [name]
+
+    def _is_other(self, top: str) -> bool:
+        """Whether an import would find another one now."""
+        others = (one.find_spec(top, None, None) for one in sys.meta_path if one is not self)
+        found = next((spec for spec in others if spec is not None), None)
+        then = self._hidden[top][top].__spec__
+        return getattr(found, "origin", None) != getattr(then, "origin", None)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -80,10 +81,11 @@ def made_by(runs: list[Wanted], standby: Standby) -> list[bool]:
 
 @pytest.fixture(autouse=True)
 def cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Enough for two of them, wherever this runs, and a project's environment as pytest found it:
-    each test sets a variable of its own."""
+    """Enough for two of them, wherever this runs, and a project's environment as pytest found it,
+    which has not imported torch: each test sets a variable of its own."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _process: {0, 1, 2})
     monkeypatch.setenv("PYTHONPATH", str(PERFGATE))
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
 
 
 def test_workers_on_standby_make_the_first_runs_and_what_is_left_of_them_is_the_runs(
@@ -109,6 +111,16 @@ def test_none_makes_a_run_that_is_started_in_another_way(
     standby = Standby(runs[0].context, runs[0].context.root / "standby", 1)
     monkeypatch.setenv("OMP_NUM_THREADS", "3")  # as a conftest would
     assert made_by(runs, standby) == [False]
+
+
+def test_what_is_set_once_torch_is_imported_keeps_none_from_a_run(
+    nsys_tool: NsysTool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = wanted(nsys_tool, tmp_path, runs=1)
+    standby = Standby(runs[0].context, runs[0].context.root / "standby", 1)
+    assert find_spec("torch") is not None  # as an import asks
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))  # as torch.compile does
+    assert made_by(runs, standby) == [True]
 
 
 def test_nothing_is_left_of_those_that_nobody_wants(nsys_tool: NsysTool, tmp_path: Path) -> None:
