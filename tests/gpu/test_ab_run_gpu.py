@@ -160,8 +160,8 @@ def test_an_unchanged_launch_bound_loop_is_not_slower_in_turns_with_itself(
     launching: Path, unchanged: Gate
 ) -> None:
     check_interleaved(launching, unchanged)
-    assert unchanged.status == 0
-    assert unchanged.verdict["outcome"] in {"PASSED", "INCONCLUSIVE", "IMPROVED"}
+    # Five pairs may not be enough, which shuts the gate as well.
+    assert unchanged.ended in {(0, "PASSED"), (0, "IMPROVED"), (1, "INCONCLUSIVE")}
     # An SD of 1 % between the sides of a pair is what was measured on an H200's host.
     assert abs(unchanged.row("step_ms")["change"]) < 0.05
 
