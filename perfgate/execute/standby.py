@@ -76,9 +76,9 @@ class Standby:
         """
         if torch_first.changed(self._context.env, self._torch.environ or os.environ):
             return None  # a conftest's, for example: the worker would see it too late
-        while self._ready:
-            ready = self._ready.pop()
+        for ready in self._ready:
             if ready.becomes(context, workload, folder):
+                self._ready.remove(ready)
                 return ready
         return None
 

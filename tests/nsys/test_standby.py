@@ -47,16 +47,14 @@ def loop(steps):
 )
 
 
-def wanted(tool: NsysTool, root: Path, *, runs: int = 2, env: str = "") -> list[Wanted]:
+def wanted(tool: NsysTool, root: Path, *, runs: int = 2) -> list[Wanted]:
     """Runs of a loop that imports torch, in a project of its own."""
     (root / "workloads").mkdir(parents=True)
     (root / "pyproject.toml").write_text("[tool.pytest.ini_options]\n", encoding="utf-8")
     (root / "workloads" / "loops.py").write_text(LOOP, encoding="utf-8")
     given = {**os.environ, "PYTHONPATH": str(PERFGATE)}
     context = context_of(root, given, tool=tool)
-    workload = function(steps=6, warmup=2).model_copy(
-        update={"env": {"ANOTHER": env} if env else {}}
-    )
+    workload = function(steps=6, warmup=2)
     return [
         Wanted(
             context=context, workload=workload, folder=root / f"run-{number}", imports_torch=True
@@ -99,9 +97,12 @@ def test_workers_on_standby_make_the_first_runs_and_what_is_left_of_them_is_the_
 def test_none_makes_a_run_that_is_started_in_another_way(
     nsys_tool: NsysTool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runs = wanted(nsys_tool, tmp_path / "env", runs=1, env="1")
+    runs = wanted(nsys_tool, tmp_path / "env", runs=2)
+    runs[0] = replace(
+        runs[0], workload=runs[0].workload.model_copy(update={"env": {"ANOTHER": "1"}})
+    )
     standby = Standby(runs[0].context, runs[0].context.root / "standby", 1)
-    assert made_by(runs, standby) == [False]
+    assert made_by(runs, standby) == [False, True]
 
     runs = wanted(nsys_tool, tmp_path / "without-torch", runs=1)
     standby = Standby(runs[0].context, runs[0].context.root / "standby", 1)
