@@ -148,13 +148,14 @@ class Laboratory:
             raise found
         return found
 
-    def start_standby(self, folder: Path, workers: int) -> None:
-        """Start workers for the first runs, each in a folder of its own below `folder`.
+    def start_standby(self, folder: Path, workers: int, serves: Callable[[str], bool]) -> None:
+        """Start workers for the first runs, each in a folder of its own below `folder`; `serves`
+        says of which workloads' files.
 
         Raises:
             StoreFailed: a folder cannot be made.
         """
-        self._standby = Standby(self._context(), folder, workers)
+        self._standby = Standby(self._context(), folder, workers, serves=serves)
 
     def close(self) -> None:
         """End workers that nobody has wanted, and take away what was checked out."""

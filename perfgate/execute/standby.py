@@ -13,12 +13,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import replace
-from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Final, NoReturn
 from uuid import uuid4
@@ -42,21 +40,22 @@ UNKNOWN: Final = Workload(id="standby", source="", nodeid="", steps=1, warmup=0)
 class Standby:
     """Some such workers, which bear one mark."""
 
-    def __init__(self, context: RunContext, folder: Path, number: int) -> None:
-        """Start as many as there is room for, each in a folder of its own below `folder`.
+    def __init__(
+        self, context: RunContext, folder: Path, number: int, *, serves: Callable[[str], bool]
+    ) -> None:
+        """Start as many as there is room for, each in a folder of its own below `folder`. `serves`
+        says of which workloads' files they may make runs.
 
         Raises:
             StoreFailed: a folder cannot be made.
         """
         self.mark = uuid4().hex
-        self._context = context
+        self._serves = serves
         self._ready: list[ReadyWorker] = []
-        self._torch = _TorchsImport()
         cores = len(os.sched_getaffinity(0)) - 1  # pytest imports torch at the same time
         number = max(min(number, cores, free_bytes() // BYTES), 0)
         pool = ThreadPoolExecutor(max(number, 1), thread_name_prefix="perfgate-standby")
         with ExitStack() as held:
-            held.enter_context(self._torch)
             for _ in range(number):
                 ready = ReadyWorker(context, folder / uuid4().hex, f"{self.mark}:{uuid4().hex}")
                 held.callback(ready.remove)
@@ -68,14 +67,14 @@ class Standby:
             self._held = held.pop_all()
 
     def take(self, context: RunContext, workload: Workload, folder: Path) -> ReadyWorker | None:
-        """One for a run, in whose folder it leaves what it makes; None where none is left, or where
-        this run is started in another way.
+        """One for a run, in whose folder it leaves what it makes; None where none is left, or they
+        do not serve this one, or it is started in another way.
 
         Raises:
             StoreFailed: the folder cannot be made.
         """
-        if torch_first.changed(self._context.env, self._torch.environ or os.environ):
-            return None  # a conftest's, for example: the worker would see it too late
+        if not self._serves(str(context.root / workload.source)):
+            return None
         for ready in self._ready:
             if ready.becomes(context, workload, folder):
                 self._ready.remove(ready)
@@ -97,28 +96,6 @@ def _end(pool: ThreadPoolExecutor, workers: Sequence[ReadyWorker]) -> None:
         ready.end()
     with holding_signals_back():
         pool.shutdown(wait=True)
-
-
-class _TorchsImport:
-    """Notes with which variables this process imports torch first: a worker has done so with those
-    of before, and what torch itself or a workload's file sets afterwards, both do."""
-
-    def __init__(self) -> None:
-        self.environ = dict(os.environ) if "torch" in sys.modules else None
-        """None where it has not yet."""
-
-    def __enter__(self) -> None:
-        sys.meta_path.insert(0, self)
-
-    def __exit__(self, *_raised: object) -> None:
-        with suppress(ValueError):
-            sys.meta_path.remove(self)
-
-    def find_spec(self, name: str, *_of: object) -> ModuleSpec | None:
-        """Be asked for each import, and find nothing."""
-        if name == "torch" and self.environ is None:
-            self.environ = dict(os.environ)
-        return None
 
 
 class ReadyWorker:
@@ -143,7 +120,10 @@ class ReadyWorker:
         make_folder(self.folder)
         held.enter_context(underway(self.folder))
         fifo = self.folder / torch_first.FIFO
-        os.mkfifo(fifo)
+        try:
+            os.mkfifo(fifo)
+        except OSError as refused:
+            raise not_written("run-folder-not-written", self.folder, refused) from refused
         self._says = os.open(fifo, os.O_RDWR)  # also for reading: nobody need read it yet
 
     def start(self, pool: ThreadPoolExecutor) -> None:

@@ -1,9 +1,9 @@
-"""The program of a worker that is started before anyone knows which workload it runs: it imports
-torch, waits for the words of its pytest, and becomes that.
+"""The first import of torch, in the pytest of a gate and in a worker that has done it before.
 
-What the import has loaded is out of sight until the workload's own code imports torch, as it would
-have without. If that would find another torch now, or other variables of the environment, which
-torch reads while it is imported, the process ends, and its run is made again by one of its own.
+That worker's program is this: it imports torch, waits for the words of its pytest, and becomes
+that. What the import has loaded is out of sight until the workload's own code imports torch, as it
+would have without. If that would find another torch now, or other surroundings, the process ends,
+and its run is made again by one of its own.
 
 A copy stands next to that of `import_log`, under a name of its own: pytest would warn of a perfgate
 that is loaded before its plugin is.
@@ -20,8 +20,8 @@ from importlib.machinery import ModuleSpec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-    from types import ModuleType
+    from collections.abc import Callable, Collection
+    from types import FrameType, ModuleType
 
 NAME = "perfgate_standby"
 """What it is called there."""
@@ -51,10 +51,55 @@ def main(fifo: str) -> None:
     runpy.run_module("pytest", run_name="__main__", alter_sys=True)
 
 
-def changed(began: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """The variables that differ, but for pytest's own and git's."""
-    names = (name for name in {*began, *now} if not name.startswith(("PYTEST_", "GIT_")))
-    return sorted(name for name in names if began.get(name) != now.get(name))
+def surroundings() -> dict[str, str]:
+    """What torch sees when it is imported: the variables of the environment, but for pytest's own
+    and git's, and the CPU cores, which libgomp counts."""
+    own = ("PYTEST_", "GIT_")
+    seen = {name: text for name, text in os.environ.items() if not name.startswith(own)}
+    return {**seen, "the CPU affinity": str(sorted(os.sched_getaffinity(0)))}
+
+
+class FirstImport:
+    """Notes the first import of torch in this process: in which surroundings it is, and of which
+    files. To be made before a conftest is loaded."""
+
+    def __init__(self) -> None:
+        self._began = surroundings()
+        self._files: frozenset[str] = frozenset()
+        """Those that were being executed then."""
+        self._act: Callable[[], None] | None = None
+        self._is_as_begun = False
+        sys.meta_path.insert(0, self)
+
+    def close(self) -> None:
+        """Note nothing more."""
+        with suppress(ValueError):
+            sys.meta_path.remove(self)
+
+    def then(self, act: Callable[[], None]) -> None:
+        """Do something as torch is imported, or now if it was, in the surroundings of before."""
+        self._act = act
+        if self._is_as_begun:
+            act()
+
+    def serves(self, file: str) -> bool:
+        """Whether a workload's file finds nothing else where torch was imported in the surroundings
+        of before: it was the one to do so, or nothing has changed."""
+        return os.path.realpath(file) in self._files or surroundings() == self._began
+
+    def find_spec(self, name: str, *_of: object) -> None:
+        """Be asked for each import, and find nothing."""
+        if name != "torch" or self._files:
+            return
+        frame: FrameType | None = sys._getframe()
+        files = set[str]()
+        while frame is not None:
+            files.add(os.path.realpath(frame.f_code.co_filename))
+            frame = frame.f_back
+        self._files = frozenset(files)
+        self._is_as_begun = surroundings() == self._began
+        if self._is_as_begun and self._act is not None:
+            self._act()
 
 
 class Early:
@@ -64,7 +109,7 @@ class Early:
     """
 
     def __init__(self, before: Collection[str]) -> None:
-        self._began = dict(os.environ)
+        self._began = surroundings()
         known = {*sys.stdlib_module_names, *(name.partition(".")[0] for name in before)}
         known.add("__mp_main__")  # multiprocessing's name for what runs
         self._hidden: dict[str, dict[str, ModuleType]] = {
@@ -80,7 +125,9 @@ class Early:
         then = self._hidden[name][name].__spec__ if name in self._hidden else None
         if then is None:
             return None
-        why = [f"{name} has changed" for name in changed(self._began, os.environ)]
+        now = surroundings()
+        names = sorted({*self._began, *now})
+        why = [f"{name} has changed" for name in names if self._began.get(name) != now.get(name)]
         why += [f"{top} would be another one" for top in self._brings(name) if self._is_other(top)]
         if why:
             os.write(2, ENDS.format(name, "; ".join(why)).encode())
@@ -102,6 +149,8 @@ class Early:
         module.__spec__ = spec.loader_state
         for top in self._brings(spec.name):
             sys.modules.update(self._hidden.pop(top))
+        if not self._hidden:
+            sys.meta_path.remove(self)
 
     def _brings(self, name: str) -> list[str]:
         """What comes back with it."""

@@ -163,12 +163,12 @@ class Gate:
             self.verdicts[workload.id] = self.cleaner.record(found)
         return self.verdicts[workload.id]
 
-    def start_standby(self) -> None:
-        """Start workers for the first workload's runs, while pytest still collects: as many as a
-        screen takes, which import torch as the baselines' workloads do.
+    def start_standby(self, serves: Callable[[str], bool]) -> None:
+        """Start workers for the first workload's runs, while pytest itself imports torch: as many
+        as a screen takes. `serves` says of which workloads' files they may make runs.
 
-        Not where another gate has the GPUs, or runs are made one by one. What is wrong here, the
-        first workload comes upon as well.
+        Not where no baseline's workload had torch, another gate has the GPUs, or runs are made one
+        by one. What is wrong here, the first workload comes upon as well.
         """
         with suppress(PerfgateError):
             listed = self.store.baselines.listed(self._look().slug)
@@ -177,7 +177,7 @@ class Gate:
                 self._hold_gpus(self._look(), f"of {self.root.name}", timeout_s=0)
                 self.store.results.hide()
                 folder = self.store.results.folder.parent / STANDBY
-                self._laboratory.start_standby(folder, FEWEST_RUNS)
+                self._laboratory.start_standby(folder, FEWEST_RUNS, serves)
 
     def _look(self) -> Machine:
         """Find nsys and look at the machine, once; without them no workload is measured.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     except PerfgateError as invalid:
         raise usage_error(invalid) from None
     if not was_typed(session.config, (*LOOKING, *ASKING)):
-        session.config.stash[STATE].gate.start_standby()
+        gate, torch = session.config.stash[STATE].gate, session.config.stash[STARTED].torch
+        torch.then(partial(gate.start_standby, torch.serves))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from support.repository import run_git
 from support.runs import PERFGATE, context_of, function
 
 from perfgate.execute.ahead import Wanted, start_together
+from perfgate.execute.context import RunContext
 from perfgate.execute.standby import Standby
 from perfgate.model.sample import Form
 from perfgate.profilers.nsys.tool import VARIABLE, NsysTool
@@ -63,6 +63,11 @@ def wanted(tool: NsysTool, root: Path, *, runs: int = 2) -> list[Wanted]:
     ]
 
 
+def on_standby(context: RunContext, folder: Path, number: int) -> Standby:
+    """Workers that serve each workload."""
+    return Standby(context, folder, number, serves=lambda _file: True)
+
+
 def made_by(runs: list[Wanted], standby: Standby) -> list[bool]:
     """Whether torch was there before each run's workload was, by the runs as they were made."""
     root = runs[0].context.root
@@ -79,54 +84,47 @@ def made_by(runs: list[Wanted], standby: Standby) -> list[bool]:
 
 @pytest.fixture(autouse=True)
 def cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Enough for two of them, wherever this runs, and a project's environment as pytest found it,
-    which has not imported torch: each test sets a variable of its own."""
+    """Enough for two of them, wherever this runs, and a project's environment as pytest found it:
+    each test sets a variable of its own."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _process: {0, 1, 2})
     monkeypatch.setenv("PYTHONPATH", str(PERFGATE))
-    monkeypatch.delitem(sys.modules, "torch", raising=False)
 
 
 def test_workers_on_standby_make_the_first_runs_and_what_is_left_of_them_is_the_runs(
     nsys_tool: NsysTool, tmp_path: Path
 ) -> None:
     runs = wanted(nsys_tool, tmp_path / "project", runs=3)
-    standby = Standby(runs[0].context, runs[0].context.root / "standby", 5)
+    standby = on_standby(runs[0].context, runs[0].context.root / "standby", 5)
     assert made_by(runs, standby) == [True, True, False]
 
 
 def test_none_makes_a_run_that_is_started_in_another_way(
-    nsys_tool: NsysTool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    nsys_tool: NsysTool, tmp_path: Path
 ) -> None:
     runs = wanted(nsys_tool, tmp_path / "env", runs=2)
     runs[0] = replace(
         runs[0], workload=runs[0].workload.model_copy(update={"env": {"ANOTHER": "1"}})
     )
-    standby = Standby(runs[0].context, runs[0].context.root / "standby", 1)
+    standby = on_standby(runs[0].context, runs[0].context.root / "standby", 1)
     assert made_by(runs, standby) == [False, True]
 
     runs = wanted(nsys_tool, tmp_path / "without-torch", runs=1)
-    standby = Standby(runs[0].context, runs[0].context.root / "standby", 1)
+    standby = on_standby(runs[0].context, runs[0].context.root / "standby", 1)
     assert made_by([replace(runs[0], imports_torch=False)], standby) == [False]
 
-    runs = wanted(nsys_tool, tmp_path / "conftest", runs=1)
-    standby = Standby(runs[0].context, runs[0].context.root / "standby", 1)
-    monkeypatch.setenv("OMP_NUM_THREADS", "3")  # as a conftest would
+    runs = wanted(nsys_tool, tmp_path / "another-file", runs=1)
+    standby = Standby(
+        runs[0].context,
+        runs[0].context.root / "standby",
+        1,
+        serves=lambda file: not file.endswith(runs[0].workload.source),
+    )
     assert made_by(runs, standby) == [False]
-
-
-def test_what_is_set_once_torch_is_imported_keeps_none_from_a_run(
-    nsys_tool: NsysTool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    runs = wanted(nsys_tool, tmp_path, runs=1)
-    standby = Standby(runs[0].context, runs[0].context.root / "standby", 1)
-    assert find_spec("torch") is not None  # as an import asks
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))  # as torch.compile does
-    assert made_by(runs, standby) == [True]
 
 
 def test_nothing_is_left_of_those_that_nobody_wants(nsys_tool: NsysTool, tmp_path: Path) -> None:
     context = wanted(nsys_tool, tmp_path, runs=1)[0].context
-    standby = Standby(context, tmp_path / "standby", 2)
+    standby = on_standby(context, tmp_path / "standby", 2)
     until(lambda: len(processes_in(tmp_path)) >= 2)
     standby.close()
     assert not processes_in(tmp_path)
@@ -136,7 +134,7 @@ def test_nothing_is_left_of_those_that_nobody_wants(nsys_tool: NsysTool, tmp_pat
 def test_one_that_is_taken_and_then_not_wanted_ends(nsys_tool: NsysTool, tmp_path: Path) -> None:
     """As where a signal comes between the two, or a folder of another run cannot be made."""
     (run,) = wanted(nsys_tool, tmp_path, runs=1)
-    standby = Standby(run.context, tmp_path / "standby", 1)
+    standby = on_standby(run.context, tmp_path / "standby", 1)
     assert standby.take(run.context, run.workload, run.folder) is not None
     standby.close()
     assert not processes_in(tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,11 +17,15 @@ from perfgate.model.workload import Workload
 
 pytestmark = pytest.mark.behaviour
 
+IMPORTS_TORCH = "from importlib.util import find_spec\nfind_spec('torch')\n"
+"""Asks for it as an import does."""
+
 
 def blessed(project: Project, *, torch: str | None = "2.11.0") -> Machine:
     """A project with a baseline, whose workload had this torch loaded, and runs like it."""
     machine = project.gpus()
-    project.workload()
+    project.patch.delitem(sys.modules, "torch", raising=False)
+    project.workload(IMPORTS_TORCH + LOOP)
     baseline = project.baseline()
     of = baseline.machine.model_copy(update={"torch": torch})
     project.bless(baseline.model_copy(update={"machine": of}))
@@ -38,6 +43,13 @@ def test_they_are_as_many_as_a_pass_takes_where_a_baseline_says_that_torch_is_im
 
 def test_without_such_a_baseline_there_are_none(project: Project) -> None:
     blessed(project, torch=None)
+    project.gate()
+    assert project.lab.standby == []
+
+
+def test_where_no_file_imports_torch_there_are_none(project: Project) -> None:
+    blessed(project)
+    project.workload(LOOP)
     project.gate()
     assert project.lab.standby == []
 
@@ -68,7 +80,7 @@ def test_what_a_project_writes_while_it_is_collected_is_none_of_a_runs_work(
 ) -> None:
     """A gate's runs begin behind that, though workers start before it."""
     blessed(project)
-    project.workload("open('generated.py', 'w').close()\n" + LOOP)
+    project.workload(IMPORTS_TORCH + "open('generated.py', 'w').close()\n" + LOOP)
     began, made = list[float](), project.lab.making
 
     def making(context: RunContext, workload: Workload, folder: Path) -> Measured:

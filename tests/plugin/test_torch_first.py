@@ -1,11 +1,13 @@
-"""What a worker on standby has loaded is out of sight until it is imported as it was loaded."""
+"""What a worker on standby has loaded is out of sight until it is imported as it was loaded, and
+none is started where the gate's own import of torch shows that it would not be."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -24,7 +26,8 @@ import json, sys
 import torch, torch.nn, helper
 from importlib.util import find_spec
 print(json.dumps([
-    "torch" in seen, sys.loads, torch.threads, torch.nn.torch is torch,
+    "torch" in seen, any("Early" in str(finder) for finder in sys.meta_path),
+    sys.loads, torch.threads, torch.nn.torch is torch,
     sys.modules["torch"] is torch, find_spec("torch").origin == torch.__file__,
     torch.__spec__.loader is torch.__loader__, helper.torch is None,
 ]))
@@ -63,7 +66,7 @@ def test_the_workloads_import_finds_what_is_loaded_and_nothing_is_loaded_twice(
 ) -> None:
     status, out, err = ran(tmp_path, "")
     assert (status, err) == (0, "")
-    assert out == "[false, 1, null, true, true, true, true, true]\n"
+    assert out == "[false, false, 1, null, true, true, true, true, true]\n"
 
 
 OTHER = """\
@@ -80,11 +83,17 @@ def test_what_is_set_or_found_after_torchs_import_changes_nothing(tmp_path: Path
     after = "import torch, os; os.environ['THREADS'] = '1'\n"
     status, out, err = ran(tmp_path, after + OTHER % "helper")
     assert (status, err) == (0, "")
-    assert out == "[false, 1, null, true, true, true, true, true]\n"
+    assert out == "[false, false, 1, null, true, true, true, true, true]\n"
 
 
 @pytest.mark.parametrize(
-    "before", ["import os; os.environ['THREADS'] = '1'", OTHER % "torch", OTHER % "helper"]
+    "before",
+    [
+        "import os; os.environ['THREADS'] = '1'",
+        "import os; os.sched_getaffinity = lambda _process: {99}",
+        OTHER % "torch",
+        OTHER % "helper",
+    ],
 )
 def test_a_worker_ends_whose_import_would_be_another_one(tmp_path: Path, before: str) -> None:
     status, out, err = ran(tmp_path, before)
@@ -103,8 +112,66 @@ def test_a_worker_whose_gate_is_gone_ends(tmp_path: Path) -> None:
     assert done.returncode == 1
 
 
-def test_pytests_own_variables_and_gits_are_no_change() -> None:
-    began = {"PATH": "/bin", "GIT_DIR": ".git"}
-    assert torch_first.changed(began, {"PATH": "/bin", "PYTEST_VERSION": "9"}) == []
-    assert torch_first.changed(began, {"PATH": "/bin", "OMP": "1"}) == ["OMP"]
-    assert torch_first.changed(began, {}) == ["PATH"]
+@pytest.fixture
+def first(monkeypatch: pytest.MonkeyPatch) -> Iterator[torch_first.FirstImport]:
+    """Of a process that has not imported torch."""
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    made = torch_first.FirstImport()
+    yield made
+    made.close()
+    assert made not in sys.meta_path
+
+
+def imports_torch() -> None:
+    find_spec("torch")  # asked as an import is
+
+
+def test_workers_start_as_torch_is_imported(first: torch_first.FirstImport) -> None:
+    started = []
+    first.then(lambda: started.append(1))
+    find_spec("torchvision")
+    assert started == []
+    imports_torch()
+    imports_torch()
+    assert started == [1]
+
+
+def test_or_when_they_can_where_a_conftest_has_imported_it(first: torch_first.FirstImport) -> None:
+    started = []
+    imports_torch()
+    first.then(lambda: started.append(1))
+    assert started == [1]
+
+
+@pytest.mark.parametrize("change", ["variable", "cores"])
+def test_none_starts_where_torch_sees_something_else_by_then(
+    first: torch_first.FirstImport, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    """What a conftest or a workload's file sets before: a worker would see it too late."""
+    started = []
+    first.then(lambda: started.append(1))
+    if change == "variable":
+        monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    else:
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _process: {0})
+    imports_torch()
+    first.then(lambda: started.append(2))
+    assert started == []
+
+
+def test_what_changes_later_is_of_no_matter_to_the_file_that_imported_torch(
+    first: torch_first.FirstImport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imports_torch()
+    assert first.serves(__file__)
+    assert first.serves("another.py")
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/cache")  # as torch.compile does
+    assert first.serves(__file__)
+    assert not first.serves("another.py")  # which may have set it, and import torch only then
+
+
+def test_pytests_own_variables_and_gits_are_no_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = torch_first.surroundings()
+    monkeypatch.setenv("PYTEST_VERSION", "9")
+    monkeypatch.setenv("GIT_DIR", ".git")
+    assert torch_first.surroundings() == before

@@ -131,7 +131,7 @@ class Prepared(Laboratory):
     standby: ClassVar[list[int]] = []
     """How many workers were asked for while pytest collected, by gates of this laboratory."""
 
-    def start_standby(self, folder: Path, workers: int) -> None:
+    def start_standby(self, folder: Path, workers: int, serves: Callable[[str], bool]) -> None:
         self.standby.append(workers)
 
     def make(

@@ -65,7 +65,7 @@ class Replayed(Laboratory):
     def busy(self, run_id: str = "") -> None:
         """No other process is on the GPU."""
 
-    def start_standby(self, folder: Path, workers: int) -> None:
+    def start_standby(self, folder: Path, workers: int, serves: Callable[[str], bool]) -> None:
         """Recorded runs need no worker."""
 
     def make(
