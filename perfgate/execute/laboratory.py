@@ -19,6 +19,7 @@ from perfgate.execute.context import RunContext, at_commit
 from perfgate.execute.lab import SHOWN_SHA, Against, Invocation, Listener
 from perfgate.execute.run import Measured, measure_run
 from perfgate.execute.standby import Standby
+from perfgate.execute.torch_first import FirstImport
 from perfgate.machine import read_machine, wait_until_idle
 from perfgate.model.errors import PerfgateError
 from perfgate.model.machine import Machine
@@ -148,14 +149,13 @@ class Laboratory:
             raise found
         return found
 
-    def start_standby(self, folder: Path, workers: int, serves: Callable[[str], bool]) -> None:
-        """Start workers for the first runs, each in a folder of its own below `folder`; `serves`
-        says of which workloads' files.
+    def start_standby(self, folder: Path, workers: int, torch: FirstImport) -> None:
+        """Start workers for the first runs, each in a folder of its own below `folder`.
 
         Raises:
             StoreFailed: a folder cannot be made.
         """
-        self._standby = Standby(self._context(), folder, workers, serves=serves)
+        self._standby = Standby(self._context(), folder, workers, torch)
 
     def close(self) -> None:
         """End workers that nobody has wanted, and take away what was checked out."""

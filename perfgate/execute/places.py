@@ -74,19 +74,17 @@ class Places:
             return None
         if _is_environment(folder):
             return Place(folder, is_tree=False)
-        if (folder / ".git").exists() and not _is_submodule(folder):
-            return Place(folder, is_tree=True)
+        notes = folder / ".git"
+        if notes.exists():
+            # A submodule's lie among those of the working tree around it, whose part it is.
+            is_part = notes.is_file() and "/modules/" in notes.read_text("utf-8", "replace")
+            if not is_part:
+                return Place(folder, is_tree=True)
         # A tree that is compared may have such a folder of its own, if it is no environment itself.
         top = None if outer is None or outer.folder not in self._trees else outer.folder
         if (top is None or _is_environment(top)) and _holds_packages(folder):
             return Place(folder, is_tree=False)
         return outer
-
-
-def _is_submodule(folder: Path) -> bool:
-    """Whether a working tree is part of the one around it: its notes lie among its."""
-    note = folder / ".git"
-    return note.is_file() and "/modules/" in note.read_text("utf-8", "replace")
 
 
 def _holds_packages(folder: Path) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import replace
@@ -41,16 +41,15 @@ class Standby:
     """Some such workers, which bear one mark."""
 
     def __init__(
-        self, context: RunContext, folder: Path, number: int, *, serves: Callable[[str], bool]
+        self, context: RunContext, folder: Path, number: int, torch: torch_first.FirstImport
     ) -> None:
-        """Start as many as there is room for, each in a folder of its own below `folder`. `serves`
-        says of which workloads' files they may make runs.
+        """Start as many as there is room for, each in a folder of its own below `folder`.
 
         Raises:
             StoreFailed: a folder cannot be made.
         """
         self.mark = uuid4().hex
-        self._serves = serves
+        self._torch = torch
         self._ready: list[ReadyWorker] = []
         cores = len(os.sched_getaffinity(0)) - 1  # pytest imports torch at the same time
         number = max(min(number, cores, free_bytes() // BYTES), 0)
@@ -73,7 +72,7 @@ class Standby:
         Raises:
             StoreFailed: the folder cannot be made.
         """
-        if not self._serves(str(context.root / workload.source)):
+        if not self._torch.serves(str(context.root / workload.source)):
             return None
         for ready in self._ready:
             if ready.becomes(context, workload, folder):

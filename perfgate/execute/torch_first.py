@@ -15,13 +15,14 @@ import json
 import os
 import runpy
 import sys
+import traceback
 from contextlib import suppress
 from importlib.machinery import ModuleSpec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-    from types import FrameType, ModuleType
+    from collections.abc import Callable, Collection, Mapping
+    from types import ModuleType
 
 NAME = "perfgate_standby"
 """What it is called there."""
@@ -51,55 +52,47 @@ def main(fifo: str) -> None:
     runpy.run_module("pytest", run_name="__main__", alter_sys=True)
 
 
-def surroundings() -> dict[str, str]:
+def surroundings(environment: Mapping[str, str], cores: Collection[int]) -> dict[str, str]:
     """What torch sees when it is imported: the variables of the environment, but for pytest's own
-    and git's, and the CPU cores, which libgomp counts."""
+    and git's, and the CPU cores that the process may use, which libgomp counts."""
     own = ("PYTEST_", "GIT_")
-    seen = {name: text for name, text in os.environ.items() if not name.startswith(own)}
-    return {**seen, "the CPU affinity": str(sorted(os.sched_getaffinity(0)))}
+    seen = {name: text for name, text in environment.items() if not name.startswith(own)}
+    return {**seen, "the CPU affinity": str(sorted(cores))}
+
+
+def seen_now() -> dict[str, str]:
+    """The surroundings of this process."""
+    return surroundings(os.environ, os.sched_getaffinity(0))
 
 
 class FirstImport:
-    """Notes the first import of torch in this process: in which surroundings it is, and of which
-    files. To be made before a conftest is loaded."""
+    """Does something as this process first imports torch, or at once if it has, where that sees the
+    surroundings that it would have seen before any conftest."""
 
-    def __init__(self) -> None:
-        self._began = surroundings()
-        self._files: frozenset[str] = frozenset()
-        """Those that were being executed then."""
-        self._act: Callable[[], None] | None = None
-        self._is_as_begun = False
-        sys.meta_path.insert(0, self)
-
-    def close(self) -> None:
-        """Note nothing more."""
-        with suppress(ValueError):
-            sys.meta_path.remove(self)
-
-    def then(self, act: Callable[[], None]) -> None:
-        """Do something as torch is imported, or now if it was, in the surroundings of before."""
+    def __init__(self, began: Mapping[str, str], act: Callable[[FirstImport], None]) -> None:
+        self._began = began
         self._act = act
-        if self._is_as_begun:
-            act()
+        self._files: Collection[str] | None = None
+        """Those that were being executed then; None before."""
+        sys.meta_path.insert(0, self)
+        if "torch" in sys.modules:
+            self._imported(())
 
     def serves(self, file: str) -> bool:
         """Whether a workload's file finds nothing else where torch was imported in the surroundings
         of before: it was the one to do so, or nothing has changed."""
-        return os.path.realpath(file) in self._files or surroundings() == self._began
+        return os.path.realpath(file) in (self._files or ()) or seen_now() == self._began
 
     def find_spec(self, name: str, *_of: object) -> None:
         """Be asked for each import, and find nothing."""
-        if name != "torch" or self._files:
-            return
-        frame: FrameType | None = sys._getframe()
-        files = set[str]()
-        while frame is not None:
-            files.add(os.path.realpath(frame.f_code.co_filename))
-            frame = frame.f_back
-        self._files = frozenset(files)
-        self._is_as_begun = surroundings() == self._began
-        if self._is_as_begun and self._act is not None:
-            self._act()
+        if name == "torch" and self._files is None:
+            frames = traceback.walk_stack(None)
+            self._imported({os.path.realpath(frame.f_code.co_filename) for frame, _ in frames})
+
+    def _imported(self, files: Collection[str]) -> None:
+        self._files = files
+        if seen_now() == self._began:
+            self._act(self)
 
 
 class Early:
@@ -109,7 +102,7 @@ class Early:
     """
 
     def __init__(self, before: Collection[str]) -> None:
-        self._began = surroundings()
+        self._began = seen_now()
         known = {*sys.stdlib_module_names, *(name.partition(".")[0] for name in before)}
         known.add("__mp_main__")  # multiprocessing's name for what runs
         self._hidden: dict[str, dict[str, ModuleType]] = {
@@ -125,7 +118,7 @@ class Early:
         then = self._hidden[name][name].__spec__ if name in self._hidden else None
         if then is None:
             return None
-        now = surroundings()
+        now = seen_now()
         names = sorted({*self._began, *now})
         why = [f"{name} has changed" for name in names if self._began.get(name) != now.get(name)]
         why += [f"{top} would be another one" for top in self._brings(name) if self._is_other(top)]

@@ -16,6 +16,7 @@ from perfgate.execute.folder import STANDBY, end_killed_gates, remove_killed_run
 from perfgate.execute.fresh import FreshLab
 from perfgate.execute.lab import Invocation, Listener
 from perfgate.execute.laboratory import Laboratory
+from perfgate.execute.torch_first import FirstImport
 from perfgate.gate.check import check
 from perfgate.gate.checkout import WorkingTree
 from perfgate.gate.close import Closing, close, step_down_times
@@ -139,10 +140,6 @@ class Gate:
             sharing=self.sharing,
         )
 
-    def opens(self, verdict: Verdict) -> bool:
-        """Whether a verdict lets the build pass under the settings."""
-        return self.settings.opens(verdict)
-
     # One workload
 
     def check(
@@ -163,9 +160,9 @@ class Gate:
             self.verdicts[workload.id] = self.cleaner.record(found)
         return self.verdicts[workload.id]
 
-    def start_standby(self, serves: Callable[[str], bool]) -> None:
+    def start_standby(self, torch: FirstImport) -> None:
         """Start workers for the first workload's runs, while pytest itself imports torch: as many
-        as a screen takes. `serves` says of which workloads' files they may make runs.
+        as a screen takes.
 
         Not where no baseline's workload had torch, another gate has the GPUs, or runs are made one
         by one. What is wrong here, the first workload comes upon as well.
@@ -177,7 +174,7 @@ class Gate:
                 self._hold_gpus(self._look(), f"of {self.root.name}", timeout_s=0)
                 self.store.results.hide()
                 folder = self.store.results.folder.parent / STANDBY
-                self._laboratory.start_standby(folder, FEWEST_RUNS, serves)
+                self._laboratory.start_standby(folder, FEWEST_RUNS, torch)
 
     def _look(self) -> Machine:
         """Find nsys and look at the machine, once; without them no workload is measured.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Generator
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from perfgate.execute.torch_first import FirstImport, surroundings
 from perfgate.model.errors import PerfgateError
 from perfgate.model.note import note
 from perfgate.plugin import spared_by_timeouts
@@ -29,8 +31,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     except PerfgateError as invalid:
         raise usage_error(invalid) from None
     if not was_typed(session.config, (*LOOKING, *ASKING)):
-        gate, torch = session.config.stash[STATE].gate, session.config.stash[STARTED].torch
-        torch.then(partial(gate.start_standby, torch.serves))
+        begun = session.config.stash[STARTED]
+        began = surroundings(begun.environment, begun.cores)
+        torch = FirstImport(began, session.config.stash[STATE].gate.start_standby)
+        session.config.add_cleanup(partial(sys.meta_path.remove, torch))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -56,7 +56,7 @@ class _Gated(pytest.Item):
         state = self.config.stash[STATE]
         verdict = state.gate.check(self.stash[WORKLOAD], following=self._following)
         self.user_properties += properties(verdict)
-        if not state.gate.opens(verdict):
+        if not state.gate.settings.opens(verdict):
             raise GateShut(verdict)
 
     def _following(self) -> Workload | None:

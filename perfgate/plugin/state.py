@@ -361,7 +361,8 @@ def _document_of(state: State, closing: Closing, *, pytest_status: int, label: s
 def _workload(state: State, verdict: Verdict) -> DocumentWorkload:
     """One workload: its runs, and where it lies, only where a file is written, which alone shows
     them."""
-    gate, opens_gate = state.gate, state.gate.opens(verdict)
+    gate = state.gate
+    opens_gate = gate.settings.opens(verdict)
     if not state.outputs:
         return DocumentWorkload(verdict=verdict, opens_gate=opens_gate)
     checked = gate.checked(verdict.workload)
@@ -403,7 +404,7 @@ def show(state: State, reporter: pytest.TerminalReporter, exit_status: int) -> N
     is_verbose = reporter.config.get_verbosity() > 0
     for verdict in judged.values():
         is_of_note = is_verbose or verdict.outcome is not Outcome.PASSED
-        if is_of_note and state.gate.opens(verdict):
+        if is_of_note and state.gate.settings.opens(verdict):
             text += f"{table(state, verdict)}\n"
     ended = _why_incomplete(state, exit_status) if exit_status in INCOMPLETE else None
     summary = state_of(document, ended="" if ended is None else say.fact(ended))

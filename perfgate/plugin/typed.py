@@ -22,7 +22,6 @@ import pytest
 
 from perfgate.execute.addopts import addopts_in_force, starting_options
 from perfgate.execute.places import Place, Places
-from perfgate.execute.torch_first import FirstImport
 from perfgate.model.errors import ConfigInvalid, PerfgateError
 from perfgate.model.options import OPTIONS
 from perfgate.words import escape
@@ -88,7 +87,6 @@ class Started:
     """Those of `addopts`, of PYTEST_ADDOPTS, and of the command line."""
     environment: Mapping[str, str]
     cores: frozenset[int]
-    torch: FirstImport
     typed: Namespace
     """All options, as far as they were typed."""
     standing: list[str] = field(default_factory=list)
@@ -114,10 +112,8 @@ def note_words(config: pytest.Config, parser: pytest.Parser, words: Sequence[str
         words=tuple(words),
         environment=dict(os.environ),
         cores=frozenset(os.sched_getaffinity(0)),
-        torch=FirstImport(),
         typed=parser.parse_known_args(list(config.invocation_params.args)),
     )
-    config.add_cleanup(config.stash[STARTED].torch.close)
     heed(config, config.known_args_namespace)
 
 

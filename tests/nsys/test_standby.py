@@ -17,8 +17,8 @@ from support.repository import run_git
 from support.runs import PERFGATE, context_of, function
 
 from perfgate.execute.ahead import Wanted, start_together
-from perfgate.execute.context import RunContext
 from perfgate.execute.standby import Standby
+from perfgate.execute.torch_first import FirstImport
 from perfgate.model.sample import Form
 from perfgate.profilers.nsys.tool import VARIABLE, NsysTool
 
@@ -63,9 +63,14 @@ def wanted(tool: NsysTool, root: Path, *, runs: int = 2) -> list[Wanted]:
     ]
 
 
-def on_standby(context: RunContext, folder: Path, number: int) -> Standby:
-    """Workers that serve each workload."""
-    return Standby(context, folder, number, serves=lambda _file: True)
+class Torch(FirstImport):
+    """Torch was imported by each file, but for some."""
+
+    def __init__(self, *others: str) -> None:
+        self._others = others
+
+    def serves(self, file: str) -> bool:
+        return not file.endswith(self._others)
 
 
 def made_by(runs: list[Wanted], standby: Standby) -> list[bool]:
@@ -94,7 +99,7 @@ def test_workers_on_standby_make_the_first_runs_and_what_is_left_of_them_is_the_
     nsys_tool: NsysTool, tmp_path: Path
 ) -> None:
     runs = wanted(nsys_tool, tmp_path / "project", runs=3)
-    standby = on_standby(runs[0].context, runs[0].context.root / "standby", 5)
+    standby = Standby(runs[0].context, runs[0].context.root / "standby", 5, Torch())
     assert made_by(runs, standby) == [True, True, False]
 
 
@@ -105,26 +110,22 @@ def test_none_makes_a_run_that_is_started_in_another_way(
     runs[0] = replace(
         runs[0], workload=runs[0].workload.model_copy(update={"env": {"ANOTHER": "1"}})
     )
-    standby = on_standby(runs[0].context, runs[0].context.root / "standby", 1)
+    standby = Standby(runs[0].context, runs[0].context.root / "standby", 1, Torch())
     assert made_by(runs, standby) == [False, True]
 
     runs = wanted(nsys_tool, tmp_path / "without-torch", runs=1)
-    standby = on_standby(runs[0].context, runs[0].context.root / "standby", 1)
+    standby = Standby(runs[0].context, runs[0].context.root / "standby", 1, Torch())
     assert made_by([replace(runs[0], imports_torch=False)], standby) == [False]
 
     runs = wanted(nsys_tool, tmp_path / "another-file", runs=1)
-    standby = Standby(
-        runs[0].context,
-        runs[0].context.root / "standby",
-        1,
-        serves=lambda file: not file.endswith(runs[0].workload.source),
-    )
+    torch = Torch(runs[0].workload.source)
+    standby = Standby(runs[0].context, runs[0].context.root / "standby", 1, torch)
     assert made_by(runs, standby) == [False]
 
 
 def test_nothing_is_left_of_those_that_nobody_wants(nsys_tool: NsysTool, tmp_path: Path) -> None:
     context = wanted(nsys_tool, tmp_path, runs=1)[0].context
-    standby = on_standby(context, tmp_path / "standby", 2)
+    standby = Standby(context, tmp_path / "standby", 2, Torch())
     until(lambda: len(processes_in(tmp_path)) >= 2)
     standby.close()
     assert not processes_in(tmp_path)
@@ -134,7 +135,7 @@ def test_nothing_is_left_of_those_that_nobody_wants(nsys_tool: NsysTool, tmp_pat
 def test_one_that_is_taken_and_then_not_wanted_ends(nsys_tool: NsysTool, tmp_path: Path) -> None:
     """As where a signal comes between the two, or a folder of another run cannot be made."""
     (run,) = wanted(nsys_tool, tmp_path, runs=1)
-    standby = on_standby(run.context, tmp_path / "standby", 1)
+    standby = Standby(run.context, tmp_path / "standby", 1, Torch())
     assert standby.take(run.context, run.workload, run.folder) is not None
     standby.close()
     assert not processes_in(tmp_path)

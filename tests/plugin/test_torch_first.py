@@ -6,9 +6,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -112,66 +113,75 @@ def test_a_worker_whose_gate_is_gone_ends(tmp_path: Path) -> None:
     assert done.returncode == 1
 
 
+class Started:
+    """A gate whose workers start as torch is imported."""
+
+    def __init__(self) -> None:
+        self.torch: list[torch_first.FirstImport] = []
+        self.import_of = torch_first.FirstImport(torch_first.seen_now(), self.torch.append)
+
+
 @pytest.fixture
-def first(monkeypatch: pytest.MonkeyPatch) -> Iterator[torch_first.FirstImport]:
-    """Of a process that has not imported torch."""
+def unimported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that has not imported torch."""
     monkeypatch.delitem(sys.modules, "torch", raising=False)
-    made = torch_first.FirstImport()
-    yield made
-    made.close()
-    assert made not in sys.meta_path
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
 
 
 def imports_torch() -> None:
     find_spec("torch")  # asked as an import is
 
 
-def test_workers_start_as_torch_is_imported(first: torch_first.FirstImport) -> None:
-    started = []
-    first.then(lambda: started.append(1))
+@pytest.mark.usefixtures("unimported")
+def test_workers_start_as_torch_is_imported() -> None:
+    gate = Started()
     find_spec("torchvision")
-    assert started == []
+    assert gate.torch == []
     imports_torch()
     imports_torch()
-    assert started == [1]
+    assert gate.torch == [gate.import_of]
 
 
-def test_or_when_they_can_where_a_conftest_has_imported_it(first: torch_first.FirstImport) -> None:
-    started = []
-    imports_torch()
-    first.then(lambda: started.append(1))
-    assert started == [1]
+@pytest.mark.usefixtures("unimported")
+def test_or_at_once_where_a_conftest_has_imported_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))
+    gate = Started()
+    assert gate.torch == [gate.import_of]
+    assert gate.import_of.serves(__file__)
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert not gate.import_of.serves(__file__)
 
 
+@pytest.mark.usefixtures("unimported")
 @pytest.mark.parametrize("change", ["variable", "cores"])
 def test_none_starts_where_torch_sees_something_else_by_then(
-    first: torch_first.FirstImport, monkeypatch: pytest.MonkeyPatch, change: str
+    monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
     """What a conftest or a workload's file sets before: a worker would see it too late."""
-    started = []
-    first.then(lambda: started.append(1))
+    gate = Started()
     if change == "variable":
         monkeypatch.setenv("OMP_NUM_THREADS", "3")
     else:
-        monkeypatch.setattr(os, "sched_getaffinity", lambda _process: {0})
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _process: {99})
     imports_torch()
-    first.then(lambda: started.append(2))
-    assert started == []
+    assert gate.torch == []
 
 
+@pytest.mark.usefixtures("unimported")
 def test_what_changes_later_is_of_no_matter_to_the_file_that_imported_torch(
-    first: torch_first.FirstImport, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    torch = Started().import_of
     imports_torch()
-    assert first.serves(__file__)
-    assert first.serves("another.py")
+    assert torch.serves(__file__)
+    assert torch.serves("another.py")
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/cache")  # as torch.compile does
-    assert first.serves(__file__)
-    assert not first.serves("another.py")  # which may have set it, and import torch only then
+    assert torch.serves(__file__)
+    assert not torch.serves("another.py")  # which may have set it, and import torch only then
 
 
 def test_pytests_own_variables_and_gits_are_no_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = torch_first.surroundings()
+    before = torch_first.seen_now()
     monkeypatch.setenv("PYTEST_VERSION", "9")
     monkeypatch.setenv("GIT_DIR", ".git")
-    assert torch_first.surroundings() == before
+    assert torch_first.seen_now() == before

@@ -33,6 +33,7 @@ from perfgate.execute.ahead import Wanted
 from perfgate.execute.context import RunContext
 from perfgate.execute.laboratory import Laboratory
 from perfgate.execute.run import Measured
+from perfgate.execute.torch_first import FirstImport
 from perfgate.gate import gate
 from perfgate.machine import read_machine
 from perfgate.model.baseline import Baseline, Result
@@ -131,7 +132,7 @@ class Prepared(Laboratory):
     standby: ClassVar[list[int]] = []
     """How many workers were asked for while pytest collected, by gates of this laboratory."""
 
-    def start_standby(self, folder: Path, workers: int, serves: Callable[[str], bool]) -> None:
+    def start_standby(self, folder: Path, workers: int, torch: FirstImport) -> None:
         self.standby.append(workers)
 
     def make(

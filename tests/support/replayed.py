@@ -24,6 +24,7 @@ from perfgate.execute.context import RunContext
 from perfgate.execute.laboratory import Laboratory
 from perfgate.execute.provenance import code_now
 from perfgate.execute.run import Measured
+from perfgate.execute.torch_first import FirstImport
 from perfgate.gate import gate
 from perfgate.model.machine import Machine
 from perfgate.model.reports import ReportName
@@ -65,7 +66,7 @@ class Replayed(Laboratory):
     def busy(self, run_id: str = "") -> None:
         """No other process is on the GPU."""
 
-    def start_standby(self, folder: Path, workers: int, serves: Callable[[str], bool]) -> None:
+    def start_standby(self, folder: Path, workers: int, torch: FirstImport) -> None:
         """Recorded runs need no worker."""
 
     def make(
