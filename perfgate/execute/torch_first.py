@@ -17,7 +17,9 @@ import runpy
 import sys
 import traceback
 from contextlib import suppress
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from importlib.util import find_spec
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -67,10 +69,17 @@ def seen_now() -> dict[str, str]:
 
 class FirstImport:
     """Does something as this process first imports torch, or at once if it has, where that sees the
-    surroundings that it would have seen before any conftest."""
+    surroundings that it would have seen before any conftest, and no import hook but those of then.
+    """
 
-    def __init__(self, began: Mapping[str, str], act: Callable[[FirstImport], None]) -> None:
+    def __init__(
+        self,
+        began: Mapping[str, str],
+        finders: Collection[object],
+        act: Callable[[FirstImport], None],
+    ) -> None:
         self._began = began
+        self._finders = {*map(id, finders), id(self)}
         self._act = act
         self._files: Collection[str] | None = None
         """Those that were being executed then; None before."""
@@ -86,12 +95,18 @@ class FirstImport:
     def find_spec(self, name: str, *_of: object) -> None:
         """Be asked for each import, and find nothing."""
         if name == "torch" and self._files is None:
-            frames = traceback.walk_stack(None)
-            self._imported({os.path.realpath(frame.f_code.co_filename) for frame, _ in frames})
+            self._files = ()
+            spec = find_spec(name)
+            # pytest rewrites it where `python_files` names each file.
+            if spec is not None and type(spec.loader) is SourceFileLoader:
+                frames = traceback.walk_stack(None)
+                self._imported({os.path.realpath(frame.f_code.co_filename) for frame, _ in frames})
 
     def _imported(self, files: Collection[str]) -> None:
         self._files = files
-        if seen_now() == self._began:
+        # Those in front find what they will whether it is out of sight or not.
+        in_front = takewhile(lambda finder: finder is not PathFinder, sys.meta_path)
+        if seen_now() == self._began and self._finders.issuperset(map(id, in_front)):
             self._act(self)
 
 

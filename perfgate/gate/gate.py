@@ -165,9 +165,9 @@ class Gate:
         as a screen takes.
 
         Not where no baseline's workload had torch, another gate has the GPUs, or runs are made one
-        by one. What is wrong here, the first workload comes upon as well.
+        by one. What is wrong here, the first workload comes upon as well: no import fails for it.
         """
-        with suppress(PerfgateError):
+        with suppress(PerfgateError, OSError, RuntimeError):
             listed = self.store.baselines.listed(self._look().slug)
             read = [one.found for one in listed if isinstance(one.found, Baseline)]
             if self.settings.ahead != 1 and any(one.machine.torch for one in read):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Generator
-from functools import partial
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -33,8 +33,11 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     if not was_typed(session.config, (*LOOKING, *ASKING)):
         begun = session.config.stash[STARTED]
         began = surroundings(begun.environment, begun.cores)
-        torch = FirstImport(began, session.config.stash[STATE].gate.start_standby)
-        session.config.add_cleanup(partial(sys.meta_path.remove, torch))
+        state = session.config.stash[STATE]
+        torch = FirstImport(began, begun.finders, state.gate.start_standby)
+        state.collecting.enter_context(suppress(ValueError))  # a conftest may have removed it
+        state.collecting.callback(sys.meta_path.remove, torch)
+        session.config.add_cleanup(state.collecting.close)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -84,6 +87,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Note what is expected, now that -k, other hooks and the like have chosen."""
+    session.config.stash[STATE].collecting.close()
     # What loading a workload did to the cores, the runs of another commit would inherit.
     os.sched_setaffinity(0, session.config.stash[STARTED].cores)
     session.config.stash[STATE].expect(session)

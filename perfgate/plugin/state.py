@@ -95,6 +95,8 @@ class State:
     """Workloads that a mark, a condition or such a word left out, and why."""
     skipped_files: dict[str, str] = field(default_factory=dict)
     """Files that skipped themselves while they were imported, and why."""
+    collecting: ExitStack = field(default_factory=ExitStack)
+    """What is done only until collection has ended."""
     broken: list[str] = field(default_factory=list)
     """Files that could not be collected."""
     expected: Sequence[Workload] | None = None

@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import os
+import sys
 from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -87,6 +88,8 @@ class Started:
     """Those of `addopts`, of PYTEST_ADDOPTS, and of the command line."""
     environment: Mapping[str, str]
     cores: frozenset[int]
+    finders: tuple[object, ...]
+    """Of its imports, likewise."""
     typed: Namespace
     """All options, as far as they were typed."""
     standing: list[str] = field(default_factory=list)
@@ -112,6 +115,7 @@ def note_words(config: pytest.Config, parser: pytest.Parser, words: Sequence[str
         words=tuple(words),
         environment=dict(os.environ),
         cores=frozenset(os.sched_getaffinity(0)),
+        finders=tuple(sys.meta_path),
         typed=parser.parse_known_args(list(config.invocation_params.args)),
     )
     heed(config, config.known_args_namespace)

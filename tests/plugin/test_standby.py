@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from support import records
@@ -17,8 +19,9 @@ from perfgate.model.workload import Workload
 
 pytestmark = pytest.mark.behaviour
 
-IMPORTS_TORCH = "from importlib.util import find_spec\nfind_spec('torch')\n"
-"""Asks for it as an import does."""
+IMPORT = "__import__('importlib.util').util.find_spec('torch')"
+"""Asks for torch as an import does."""
+IMPORTS_TORCH = f"{IMPORT}\n"
 
 
 def blessed(project: Project, *, torch: str | None = "2.11.0") -> Machine:
@@ -58,6 +61,34 @@ def test_runs_that_are_made_one_by_one_need_none(project: Project) -> None:
     blessed(project)
     project.write("pyproject.toml", "[tool.perfgate]\nahead = 1\n")
     project.gate()
+    assert project.lab.standby == []
+
+
+def test_what_goes_wrong_as_they_start_is_no_failure_of_the_import(project: Project) -> None:
+    blessed(project)
+
+    def full(*_of: object) -> NoReturn:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    project.patch.setattr(project.lab, "start_standby", full)
+    assert project.gate().status == 0
+
+
+def test_a_conftest_may_put_the_import_hooks_back(project: Project) -> None:
+    blessed(project)
+    project.write(
+        "conftest.py",
+        "import sys\nhooks = list(sys.meta_path)\n"
+        "def pytest_collection_finish():\n    sys.meta_path[:] = hooks\n",
+    )
+    assert project.gate().status == 0
+
+
+def test_what_imports_torch_later_starts_none(project: Project) -> None:
+    blessed(project)
+    project.workload(LOOP)
+    project.write("conftest.py", f"def pytest_runtest_setup():\n    {IMPORT}\n")
+    assert project.gate().status == 0
     assert project.lab.standby == []
 
 

@@ -7,7 +7,8 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from importlib.util import find_spec
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import find_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
@@ -25,7 +26,8 @@ BODY = """\
 import json, sys
 %s
 import torch, torch.nn, helper
-from importlib.util import find_spec
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import find_spec, spec_from_file_location
 print(json.dumps([
     "torch" in seen, any("Early" in str(finder) for finder in sys.meta_path),
     sys.loads, torch.threads, torch.nn.torch is torch,
@@ -118,7 +120,9 @@ class Started:
 
     def __init__(self) -> None:
         self.torch: list[torch_first.FirstImport] = []
-        self.import_of = torch_first.FirstImport(torch_first.seen_now(), self.torch.append)
+        self.import_of = torch_first.FirstImport(
+            torch_first.seen_now(), list(sys.meta_path), self.torch.append
+        )
 
 
 @pytest.fixture
@@ -126,6 +130,27 @@ def unimported(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that has not imported torch."""
     monkeypatch.delitem(sys.modules, "torch", raising=False)
     monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+
+
+class Hook:
+    """Finds torch, to load it in a way of its own, as pytest does where it rewrites it."""
+
+    def find_spec(self, name: str, *_of: object) -> ModuleSpec | None:
+        if name != "torch":
+            return None
+        return spec_from_file_location(name, __file__, loader=Rewriting(name, __file__))
+
+
+class Rewriting(SourceFileLoader):
+    """Another loader."""
+
+
+@pytest.mark.usefixtures("unimported")
+def test_none_starts_where_torch_is_loaded_in_another_way() -> None:
+    sys.meta_path.insert(0, Hook())
+    gate = Started()
+    imports_torch()
+    assert gate.torch == []
 
 
 def imports_torch() -> None:
@@ -153,16 +178,18 @@ def test_or_at_once_where_a_conftest_has_imported_it(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.usefixtures("unimported")
-@pytest.mark.parametrize("change", ["variable", "cores"])
+@pytest.mark.parametrize("change", ["variable", "cores", "import hook"])
 def test_none_starts_where_torch_sees_something_else_by_then(
     monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
-    """What a conftest or a workload's file sets before: a worker would see it too late."""
+    """What a conftest or a workload's file does before: a worker would see it too late."""
     gate = Started()
     if change == "variable":
         monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    else:
+    elif change == "cores":
         monkeypatch.setattr(os, "sched_getaffinity", lambda _process: {99})
+    else:
+        sys.meta_path.insert(0, Hook())
     imports_torch()
     assert gate.torch == []
 
