@@ -21,7 +21,7 @@ AUTO_WARMUP = 10
 """Fewest warm-up turns of a workload with `steps="auto"`, whose number is chosen by the last five.
 """
 NOT_ENTERED = ("*.egg", ".*", "_darcs", "build", "CVS", "dist", "node_modules", "venv", "{arch}")
-"""Folders that pytest, unless told otherwise (`norecursedirs`), does not look for files in."""
+"""Folders that pytest, by default (`norecursedirs`), does not look for files in."""
 
 
 class Declaration:

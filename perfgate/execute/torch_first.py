@@ -85,29 +85,32 @@ class FirstImport:
         """Those that were being executed then; None before."""
         sys.meta_path.insert(0, self)
         if "torch" in sys.modules:
-            self._imported(())
+            self._imported((), getattr(sys.modules["torch"], "__spec__", None))
 
     def serves(self, file: str) -> bool:
         """Whether a workload's file finds nothing else where torch was imported in the surroundings
         of before: it was the one to do so, or nothing has changed."""
-        return os.path.realpath(file) in (self._files or ()) or seen_now() == self._began
+        return os.path.realpath(file) in (self._files or ()) or self._is_as_begun()
 
     def find_spec(self, name: str, *_of: object) -> None:
         """Be asked for each import, and find nothing."""
         if name == "torch" and self._files is None:
-            self._files = ()
-            spec = find_spec(name)
-            # pytest rewrites it where `python_files` names each file.
-            if spec is not None and type(spec.loader) is SourceFileLoader:
-                frames = traceback.walk_stack(None)
-                self._imported({os.path.realpath(frame.f_code.co_filename) for frame, _ in frames})
+            self._files = ()  # not asked again by what follows
+            frames = traceback.walk_stack(None)
+            files = {os.path.realpath(frame.f_code.co_filename) for frame, _ in frames}
+            self._imported(files, find_spec(name))
 
-    def _imported(self, files: Collection[str]) -> None:
+    def _imported(self, files: Collection[str], spec: ModuleSpec | None) -> None:
         self._files = files
-        # Those in front find what they will whether it is out of sight or not.
-        in_front = takewhile(lambda finder: finder is not PathFinder, sys.meta_path)
-        if seen_now() == self._began and self._finders.issuperset(map(id, in_front)):
+        # pytest rewrites torch where `python_files` names each file.
+        is_plain = spec is not None and type(spec.loader) is SourceFileLoader
+        if is_plain and self._is_as_begun():
             self._act(self)
+
+    def _is_as_begun(self) -> bool:
+        # Hooks in front find what they will, whether that is out of sight or not.
+        in_front = takewhile(lambda finder: finder is not PathFinder, sys.meta_path)
+        return seen_now() == self._began and self._finders.issuperset(map(id, in_front))
 
 
 class Early:

@@ -89,7 +89,7 @@ class Started:
     environment: Mapping[str, str]
     cores: frozenset[int]
     finders: tuple[object, ...]
-    """Of its imports, likewise."""
+    """Its import hooks, and those of Python itself."""
     typed: Namespace
     """All options, as far as they were typed."""
     standing: list[str] = field(default_factory=list)

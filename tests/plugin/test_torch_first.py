@@ -8,9 +8,8 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, SourceFileLoader
-from importlib.util import find_spec, spec_from_file_location
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -27,7 +26,7 @@ import json, sys
 %s
 import torch, torch.nn, helper
 from importlib.machinery import ModuleSpec, SourceFileLoader
-from importlib.util import find_spec, spec_from_file_location
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 print(json.dumps([
     "torch" in seen, any("Early" in str(finder) for finder in sys.meta_path),
     sys.loads, torch.threads, torch.nn.torch is torch,
@@ -146,8 +145,16 @@ class Rewriting(SourceFileLoader):
 
 
 @pytest.mark.usefixtures("unimported")
-def test_none_starts_where_torch_is_loaded_in_another_way() -> None:
-    sys.meta_path.insert(0, Hook())
+@pytest.mark.parametrize("is_imported", [False, True])
+def test_none_starts_where_torch_is_loaded_in_another_way(
+    monkeypatch: pytest.MonkeyPatch, is_imported: bool
+) -> None:
+    hook = Hook()
+    sys.meta_path.insert(0, hook)
+    if is_imported:
+        spec = hook.find_spec("torch")
+        assert spec is not None
+        monkeypatch.setitem(sys.modules, "torch", module_from_spec(spec))
     gate = Started()
     imports_torch()
     assert gate.torch == []
@@ -169,7 +176,9 @@ def test_workers_start_as_torch_is_imported() -> None:
 
 @pytest.mark.usefixtures("unimported")
 def test_or_at_once_where_a_conftest_has_imported_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))
+    spec = spec_from_file_location("torch", __file__)
+    assert spec is not None
+    monkeypatch.setitem(sys.modules, "torch", module_from_spec(spec))
     gate = Started()
     assert gate.torch == [gate.import_of]
     assert gate.import_of.serves(__file__)
@@ -205,6 +214,10 @@ def test_what_changes_later_is_of_no_matter_to_the_file_that_imported_torch(
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/cache")  # as torch.compile does
     assert torch.serves(__file__)
     assert not torch.serves("another.py")  # which may have set it, and import torch only then
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")
+    sys.meta_path.insert(0, Hook())
+    assert torch.serves(__file__)
+    assert not torch.serves("another.py")
 
 
 def test_pytests_own_variables_and_gits_are_no_change(monkeypatch: pytest.MonkeyPatch) -> None:
