@@ -75,8 +75,9 @@ def end_all(find: Callable[[], Collection[psutil.Process]]) -> tuple[str, ...]:
             if not strays:
                 break
             is_asked = number is signal.SIGTERM
-            ended = _signal(strays, number)
-            names = names or ended
+            # All are named before one is asked: nsys, ended first, takes its program along.
+            names = names or _names(strays)
+            _signal(strays, number)
             deadline = time.monotonic() + (GRACE_S if is_asked else 1.0)
             while any(map(_lives, strays)) and time.monotonic() < deadline:
                 if is_asked and in_a_hurry():
@@ -85,14 +86,19 @@ def end_all(find: Callable[[], Collection[psutil.Process]]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _signal(processes: Iterable[psutil.Process], number: signal.Signals) -> list[str]:
-    """Send a signal, and name those that were still there."""
+def _names(processes: Iterable[psutil.Process]) -> list[str]:
+    """The names of those that are still there."""
     names: list[str] = []
     for one in processes:
-        with suppress(psutil.Error, OSError):
+        with suppress(psutil.Error):
             names.append(one.name())
-            one.send_signal(number)
     return names
+
+
+def _signal(processes: Iterable[psutil.Process], number: signal.Signals) -> None:
+    for one in processes:
+        with suppress(psutil.Error, OSError):
+            one.send_signal(number)
 
 
 def _living(pids: Iterable[int]) -> list[psutil.Process]:

@@ -19,7 +19,7 @@ TRIES: Final = 3
 PROPERTY: Final = "nsys_broke_down"
 """Name of the JUnit property of a test that was tried again."""
 BROKEN: Final = re.compile(
-    r".*(?:nsys \S+ itself (?:failed|broke down)|NsysCrashed|nsys-crashed|Connection "
+    r".*(?:nsys \S+ itself (?:failed|broke down)|NsysCrashed|nsys-(?:crashed|hung)|Connection "
     r"to Agent lost|Local Endpoint is not available|-try-[23]\b"
     r"|could not import its recording:? \(?(?:Importation failed|An unknown error)"
     r"|nsys (?:\S+ )?did not end within \S+ s, though the workload had ended).*"

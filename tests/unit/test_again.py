@@ -78,7 +78,9 @@ def test_a_breakdown_is_tried_again_and_named(pytester: pytest.Pytester, where: 
     assert [one.get("value") for one in found] == [said] * 2
 
 
-@pytest.mark.parametrize("printed", [f"{LOST}; once more", "code='nsys-crashed'"])
+@pytest.mark.parametrize(
+    "printed", [f"{LOST}; once more", "code='nsys-crashed'", "('nsys-hung', 18)"]
+)
 def test_what_was_only_printed_counts_as_well(pytester: pytest.Pytester, printed: str) -> None:
     tried(pytester, printed=printed).assert_outcomes(passed=2)
 

@@ -12,13 +12,14 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 from support.processes import is_alive
 
 from perfgate.model.order import RUN_COOKIE
 from perfgate.model.secrets import Cleaner
 from perfgate.system import ending, process
-from perfgate.system.ending import abandoned, end_marked, new_mark
+from perfgate.system.ending import abandoned, end_all, end_marked, new_mark
 from perfgate.system.process import Finished, Listening, run_process, run_to_end
 from perfgate.system.signals import ending_as_on_ctrl_c
 
@@ -224,6 +225,26 @@ def test_whatever_bears_a_mark_is_ended_and_nothing_else() -> None:
         finally:
             ours.kill()
             others.kill()
+
+
+def test_what_one_takes_along_as_it_ends_is_named_too() -> None:
+    with sleeper("leader") as leader, sleeper("follower") as follower:
+
+        class Leader(psutil.Process):
+            """As nsys, which ends its program at once on a signal."""
+
+            def send_signal(self, sig: int) -> None:
+                follower.kill()
+                follower.wait()
+                super().send_signal(sig)
+
+        every = [Leader(leader.pid), psutil.Process(follower.pid)]
+        try:
+            names = end_all(lambda: [one for one in every if one.is_running()])
+            assert len(names) == 2
+        finally:
+            leader.kill()
+            follower.kill()
 
 
 def test_what_a_killed_process_left_is_known_by_more_than_its_id() -> None:
