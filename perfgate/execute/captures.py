@@ -56,13 +56,7 @@ def measure_capture(
     reports = run_reports(tool, captured.sqlite, reports_folder(raw, captured), on_tick=on_tick)
     timeline, missing = read(captured.sqlite), None
     try:
-        processes = measure(
-            timeline,
-            step=workload.step,
-            is_pattern=workload.form == "command",
-            warmup=workload.warmup if workload.skips_warmup else 0,
-            steps=workload.steps,
-        )
+        processes = measure(timeline, **workload.step_rule)
     except StepsNotFound as absent:
         processes, missing = (), absent
     share = share_of_h2d(reports)

@@ -16,7 +16,7 @@ from perfgate.metrics.check import notes_of
 from perfgate.metrics.devices import Devices, gaps_by_segment
 from perfgate.metrics.intervals import LONGEST_COUNTED, Idle, Windows
 from perfgate.metrics.process import Process
-from perfgate.metrics.steps import StepRule, StepSpans, find_steps
+from perfgate.metrics.steps import StepSpans, find_steps
 from perfgate.metrics.values import (
     block_samples,
     copy_samples,
@@ -31,6 +31,7 @@ from perfgate.metrics.values import (
 from perfgate.model.metric import EXPOSED, METRICS, Metric
 from perfgate.model.sample import DeviceSample, ProcessSample
 from perfgate.model.timeline import CopyKind, Ints, Timeline
+from perfgate.model.workload import StepRule
 
 
 def measure(timeline: Timeline, **rule: Unpack[StepRule]) -> tuple[ProcessSample, ...]:

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, NotRequired, TypedDict, Unpack
+from typing import Final, Unpack
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from perfgate.model.arrays import RangeNames, distinct, parts
 from perfgate.model.errors import ConfigInvalid, StepsNotFound
 from perfgate.model.note import Note, Severity, note
 from perfgate.model.timeline import Calls, Flags, Ints, Ranges, SmallInts, Spans, Timeline
-from perfgate.model.workload import OWN_RANGES, START_RANGE, STEP_RANGE, WAIT_RANGE
+from perfgate.model.workload import OWN_RANGES, START_RANGE, STEP_RANGE, WAIT_RANGE, StepRule
 
 CUT_BELOW: Final = 0.8
 """A last step that ends with the capture and is shorter than this share of the median step was cut
@@ -70,15 +70,6 @@ class StepSpans:
             within = (index >= 0) & (times[part] < until[np.maximum(index, 0)])
             found[part] = np.where(within, index, -1)
         return found
-
-
-class StepRule(TypedDict):
-    """Which ranges are the steps, and which of those are measured; see `find_steps`."""
-
-    step: str | None
-    is_pattern: NotRequired[bool]
-    warmup: NotRequired[int]
-    steps: NotRequired[int | None]
 
 
 def find_steps(timeline: Timeline, **rule: Unpack[StepRule]) -> tuple[StepSpans, ...]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from perfgate.metrics.devices import idle_of, on
 from perfgate.metrics.process import Process
-from perfgate.metrics.steps import StepRule, find_steps
+from perfgate.metrics.steps import find_steps
 from perfgate.metrics.tally import NCCL_KERNEL, copy_words
 from perfgate.model.arrays import distinct
 from perfgate.model.errors import StepsNotFound
@@ -31,6 +31,7 @@ from perfgate.model.timeline import (
     Spans,
     Timeline,
 )
+from perfgate.model.workload import StepRule
 
 _Kind = Literal["range", "kernel", "nccl", "graph", "copy", "memset", "idle"]
 _KINDS: Final[dict[_Kind, str]] = {
