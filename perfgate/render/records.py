@@ -22,7 +22,7 @@ from perfgate.render.text import share_rows
 from perfgate.render.verdict import change_cell
 from perfgate.words import numbers, say
 from perfgate.words.escape import LONGEST_NAME, one_line
-from perfgate.words.numbers import listed, plural
+from perfgate.words.numbers import plural
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -166,24 +166,11 @@ def _one_sided(row: MetricVerdict, titles: tuple[str, str]) -> str:
 
 def unlike(a: Side, b: Side) -> list[str]:
     """Name what makes two measurements incomparable, as far as it is known."""
-    before, now = _known(a, b), _known(b, a)
     return [
-        f"{name} of {say.fact(a.label)}: {before[name]}; of {say.fact(b.label)}: {now[name]}"
-        for name in before
-        if name in now and before[name] != now[name]
+        f"{one_line(name)} of {say.fact(a.label)}: {one_line(before)}; "
+        f"of {say.fact(b.label)}: {one_line(now)}"
+        for name, before, now in a.unlike(b)
     ]
-
-
-def _known(side: Side, other: Side) -> dict[str, str]:
-    """What must be the same of two measurements, by name, as one of them has it."""
-    known = {"GPU": listed(sorted(side.gpu_models()))} if side.gpu_models() else {}
-    if side.machine is not None and other.machine is not None:
-        facts = dict(machine_facts(side.machine))
-        known = {name: facts[name] or "none" for name in ("GPU", "nsys", "nsys options")}
-    if side.parameters is not None and other.parameters is not None:
-        for name in sorted({*side.parameters, *other.parameters}):
-            known[one_line(name)] = one_line(side.parameters.get(name, "not set"))
-    return known
 
 
 def machine_facts(machine: Machine) -> list[tuple[str, str | None]]:
