@@ -9,7 +9,7 @@ import numpy as np
 
 from perfgate.metrics.intervals import FOREVER, Idle, Windows, sum_by
 from perfgate.metrics.kinds import grouped
-from perfgate.metrics.steps import StepSpans
+from perfgate.metrics.steps import StepSpans, outer_first
 from perfgate.model.arrays import distinct, taken
 from perfgate.model.timeline import Flags, Ints, Ranges, SmallInts
 from perfgate.model.workload import OWN_RANGES
@@ -137,10 +137,8 @@ def _rows(ranges: Ranges, steps: StepSpans, eligible: Flags) -> Ints:
     is_step = np.isin(rows, steps.rows)
     push_pop = ranges.push_pop[rows]
     if (push_pop & ~is_step).any():
-        rows, is_step = rows[push_pop | is_step], is_step[push_pop | is_step]
-    # Of two with the same span the step is outer, then names decide, so that row order never does.
-    keys = (ranges.name.codes[rows], ~is_step, -ranges.end[rows], ranges.start[rows])
-    return rows[np.lexsort(keys)]
+        rows = rows[push_pop | is_step]
+    return outer_first(ranges, rows, steps.rows)
 
 
 def _innermost(starts: Ints, ends: Ints, labels: SmallInts) -> tuple[Ints, SmallInts]:

@@ -228,20 +228,30 @@ def _outermost(ranges: Ranges, rows: Ints) -> Ints:
 
     Work in flight ends in any order: a start/end range in another of its kind is the next as well.
     """
-    names = ranges.name
-    rows = rows[np.lexsort((names.codes[rows], -ranges.end[rows], ranges.start[rows]))]
+    rows = outer_first(ranges, rows, rows)
     start, end = ranges.start[rows], ranges.end[rows]
     kept = np.append(True, end[1:] > np.maximum.accumulate(end)[:-1])
     free = ~ranges.push_pop[rows]
     if free.any():
         around = np.maximum.accumulate(np.where(kept, np.arange(len(rows)), 0))
-        kind = RangeNames.of(kinds_of(list(names[rows]))).codes
+        kind = RangeNames.of(kinds_of(list(ranges.name[rows]))).codes
         kept |= free & free[around] & (kind == kind[around])
         # Of those that begin at once the first is the step.
         places = np.flatnonzero(kept)
         kept[places[1:][start[places[1:]] == start[places[:-1]]]] = False
     chosen: Ints = rows[kept]
     return chosen
+
+
+def outer_first(ranges: Ranges, rows: Ints, steps: Ints) -> Ints:
+    """Some ranges in the order in which they begin, outer before inner.
+
+    Of two with the same span that of `steps` is outer, then names decide, so that row order never
+    does.
+    """
+    is_inner = ~np.isin(rows, steps)
+    keys = (ranges.name.codes[rows], is_inner, -ranges.end[rows], ranges.start[rows])
+    return rows[np.lexsort(keys)]
 
 
 def _of_one_thread(by_thread: Mapping[int, Ints], notes: list[Note]) -> Ints:
