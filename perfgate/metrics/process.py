@@ -13,15 +13,7 @@ from perfgate.metrics.intervals import Windows, sum_by
 from perfgate.metrics.steps import StepSpans
 from perfgate.metrics.tally import Tally, tally
 from perfgate.model.arrays import distinct
-from perfgate.model.timeline import (
-    MANAGED_COPIES,
-    Copies,
-    Flags,
-    Ints,
-    SmallInts,
-    Spans,
-    Timeline,
-)
+from perfgate.model.timeline import Flags, Ints, SmallInts, Spans, Timeline
 
 STRAY: Final = 0.05
 """Share of the steps up to which what they run on a device is no use of it."""
@@ -111,8 +103,7 @@ class Process:
         which they began."""
         calls = self.totals.calls
         segment = calls.segment_at(calls.place(ops.correlation[rows]))
-        if isinstance(ops, Copies):
-            segment[np.isin(ops.kind[rows], MANAGED_COPIES)] = -1
+        segment[ops.managed(rows)] = -1
         alone = segment < 0
         segment[alone] = self.segments.at(ops.start[rows[alone]])
         return segment

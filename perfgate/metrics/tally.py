@@ -24,7 +24,6 @@ from perfgate.model.arrays import distinct, parts, taken
 from perfgate.model.metric import Metric
 from perfgate.model.sample import WHOLE_GRAPHS
 from perfgate.model.timeline import (
-    MANAGED_COPIES,
     NO_NODE,
     Copies,
     CopyKind,
@@ -195,9 +194,7 @@ class Tally:
         in common; in parts that the processor's cache holds."""
         mine = rows_of(ops.process, process)
         start, end, ids = ops.start[mine], ops.end[mine], ops.correlation[mine]
-        managed = np.zeros(len(start), np.bool_)
-        if isinstance(ops, Copies):
-            managed = np.isin(ops.kind[mine], MANAGED_COPIES)
+        managed = ops.managed(mine)
         segment = np.empty(len(start), np.int32)
         left_by = np.zeros(len(self.calls.start) + 1, np.bool_)
         for part in parts(len(start)):
