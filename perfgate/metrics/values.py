@@ -19,6 +19,7 @@ from perfgate.model.note import Note, note
 from perfgate.model.sample import (
     MEMSETS,
     NO_NCCL,
+    ON_GPU,
     OTHER_KERNELS,
     OTHER_RANGES,
     OTHER_SYNCS,
@@ -51,7 +52,6 @@ TOP_RANGES = TOP_SYNCS = 40
 TOP_KERNELS = 100
 """An eager loop with an unfused optimizer ran 41 of them on an H200; one that is folded away seems
 to be gone."""
-_TIMES = (Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_MS, Metric.MEM_EXPOSED_MS, Metric.GAP_MS)
 
 
 def why_absent(process: Process, devices: Devices) -> Absent:
@@ -214,7 +214,7 @@ def range_samples(
     pairs = max(steps - 1, 1)
     count = begun / steps + begun_between / pairs
     cpu_ms = (cpu_ns / steps + cpu_ns_between / pairs) / 1e6
-    time = cpu_ms + sum((values[metric] for metric in _TIMES if metric in values), np.zeros(size))
+    time = cpu_ms + sum((values[metric] for metric in ON_GPU if metric in values), np.zeros(size))
     something = np.any([count > 0, time > 0, *(each > 0 for each in values.values())], axis=0)
     order = [row for row in np.argsort(-time, kind="stable").tolist() if something[row]]
     rows = [(segments.labels[row], [row]) for row in order[:TOP_RANGES]]

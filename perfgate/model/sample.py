@@ -32,6 +32,14 @@ MEMSETS = "CUDA memset"
 """The row of the memsets, in nsys's words."""
 
 
+ON_GPU: Final = (
+    Metric.KERNEL_MS,
+    Metric.NCCL_MS,
+    Metric.H2D_MS,
+    Metric.MEM_EXPOSED_MS,
+    Metric.GAP_MS,
+)
+"""What a range's time on the GPU is, idle time with it."""
 OLD_KEYS: Final = dict.fromkeys(("complaints", "remarks"), "notes")
 """Where older files have words alone."""
 
@@ -64,14 +72,7 @@ class RangeSample(Record):
 
     @property
     def _gpu_ms(self) -> float:
-        on_gpu = (
-            Metric.KERNEL_MS,
-            Metric.NCCL_MS,
-            Metric.H2D_MS,
-            Metric.MEM_EXPOSED_MS,
-            Metric.GAP_MS,
-        )
-        return sum(self.values.get(metric, 0.0) for metric in on_gpu)
+        return sum(self.values.get(metric, 0.0) for metric in ON_GPU)
 
 
 class KernelSample(Record):

@@ -18,8 +18,8 @@ from perfgate.explain.sides import (
     as_judged,
     differences,
     made_up_of,
+    side_of_capture,
     side_of_result,
-    side_of_samples,
 )
 from perfgate.explain.traces import lacking, traced_unlike
 from perfgate.metrics.measure import measure
@@ -84,7 +84,7 @@ def of_capture(path: Path, *, step: str | None, find_tool: FindTool, held: ExitS
     samples = measure(timeline, **rule)
     run = Run(started_at=datetime.now(UTC), wall_s=0.0, processes=samples)
     return Subject(
-        side=side_of_samples(str(path), samples, missing=timeline.missing),
+        side=side_of_capture(str(path), run, missing=timeline.missing),
         capture=Capture(export=exported, rule=rule),
         ranks=rank_notes([run]),
     )
