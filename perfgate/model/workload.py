@@ -62,7 +62,19 @@ class StepRule(TypedDict):
     steps: NotRequired[int | None]
 
 
-class Workload(Record):
+class Declarable(Record):
+    """What a decorator and a file may both say of a workload."""
+
+    capture: CaptureMode | CaptureWindow = CaptureMode.CUDA_PROFILER_API
+    ahead: int | None = Field(default=None, ge=1, le=16)
+    """Runs that may be alive at once; where it is not said, as the project has it, and of a command
+    one."""
+    budgets: Budgets = {}
+    """Budgets of this workload, as fractions; they come before the project's."""
+    pass_env: tuple[str, ...] = ()
+
+
+class Workload(Declarable):
     """One workload with its parameters resolved: one pytest item, one baseline."""
 
     id: str = Field(min_length=1, max_length=LONGEST_ID)
@@ -86,14 +98,7 @@ class Workload(Record):
     options: Mapping[str, str] | None = None
     """Options that a conftest declares and that were given, by name; None where that was not noted.
     """
-    capture: CaptureMode | CaptureWindow = CaptureMode.CUDA_PROFILER_API
     timeout_s: PositiveFloat = 600.0
-    ahead: int | None = Field(default=None, ge=1, le=16)
-    """Runs that may be alive at once; where it is not said, as the project has it, and of a command
-    one."""
-    budgets: Budgets = {}
-    """Budgets of this workload, as fractions; they come before the project's."""
-    pass_env: tuple[str, ...] = ()
     env: Mapping[str, str] = {}
     cwd: str | None = None
 
