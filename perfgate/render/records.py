@@ -51,15 +51,27 @@ def baseline_text(
 
 def comparison_text(page: Page, found: ComparedSides) -> str:
     """Return how two measurements differ: no judgement."""
-    rows = found.rows
-    for title, side in (("a", found.a), ("b", found.b)):
-        # A capture is a run also where no metric could be measured.
-        runs = max((len(values) for values in side.values.values()), default=0) or 1
-        side_lines(page, title, side, f" ({plural(runs, 'run')})")
-    unlike_lines(page, found.a, found.b, found.warnings)
-    page.blank()
-    difference_table(page, rows, titles=("a", "b"))
+    # A capture is a run also where no metric could be measured.
+    runs = [
+        max((len(values) for values in side.values.values()), default=0) or 1
+        for side in (found.a, found.b)
+    ]
+    compared_lines(page, found, ends=[f" ({plural(number, 'run')})" for number in runs])
     return page.text
+
+
+def compared_lines(page: Page, found: ComparedSides, *, ends: Sequence[str] = ("", "")) -> None:
+    """Write what two sides are, what they lack, what makes them incomparable, and how they
+    differ."""
+    for title, side, end in zip("ab", (found.a, found.b), ends, strict=True):
+        page.heading(title, f": {one_line(say.fact(side.label), longest=1000)}{end}")
+        reasons(page, "missing", side.missing)
+        reasons(page, "unmeasured", side.absent)
+        invalid_lines(page, side.invalid)
+    texts = (*unlike(found.a, found.b), *map(say.message, found.warnings))
+    page.facts("not alike", texts, "yellow")
+    page.blank()
+    difference_table(page, found.rows, titles=("a", "b"))
 
 
 def bless_text(
@@ -130,20 +142,6 @@ def difference_table(page: Page, rows: Sequence[MetricVerdict], *, titles: tuple
     if any(row.basis is Basis.STEP and row.change is not None for row in rows):
         of = "of a" if titles[0] == "a" else titles[0]
         page.prose(f"pp: percentage points of the step {of}", style="dim")
-
-
-def side_lines(page: Page, title: str, side: Side, end: str = "") -> None:
-    """Write what a side is and, of a capture, what `perfgate inspect` says that it lacks."""
-    page.heading(title, f": {one_line(say.fact(side.label), longest=1000)}{end}")
-    reasons(page, "missing", side.missing)
-    reasons(page, "unmeasured", side.absent)
-    invalid_lines(page, side.invalid)
-
-
-def unlike_lines(page: Page, a: Side, b: Side, warnings: Sequence[Note]) -> None:
-    """Write what makes two measurements incomparable, and the warnings that say more of it."""
-    texts = (*unlike(a, b), *map(say.message, warnings))
-    page.facts("not alike", texts, "yellow")
 
 
 def _in_its_unit(row: MetricVerdict) -> str:
