@@ -128,8 +128,8 @@ def find_steps(timeline: Timeline, **rule: Unpack[StepRule]) -> tuple[StepSpans,
             steps = _spans(ranges, used, notes)
             found.append(replace(steps, drawn=len(drawn)) if asked.is_pattern else steps)
         elif len(drawn):
-            fields = {"pid": pid, "ranges": len(drawn), "matching": len(rows)}
-            without.append(Note(code="all-warmup", severity=Severity.WARN, fields=fields))
+            counts = {"ranges": len(drawn), "matching": len(rows)}
+            without.append(note("all-warmup", Severity.WARN, pid=pid, **counts))
     if not found:
         raise _not_found(timeline, asked, matching, without)
     return tuple(replace(one, notes=(*one.notes, *without)) for one in found)
@@ -196,12 +196,11 @@ def _drawn(ranges: Ranges, rule: _Rule, rows: Ints, start: int | None, notes: li
     lacks = rule.steps is not None and left < rule.steps
     if left > 0 and outermost < len(closed) and (rule.is_pattern or lacks):
         notes.append(note("ranges-nested", Severity.WARN, ranges=len(closed) - outermost))
-    if rule.steps is not None and start is None and not rule.is_pattern:
-        held = outermost - rule.warmup
-        if held > rule.steps:
-            # More ranges than the declared steps bear their name: it may be the project's own.
-            fields = {"ranges": held, "name": rule.step, "steps": rule.steps}
-            notes.append(Note(code="steps-ambiguous", severity=Severity.INVALID, fields=fields))
+    held = outermost - rule.warmup
+    if rule.steps is not None and held > rule.steps and start is None and not rule.is_pattern:
+        # More ranges than the declared steps bear their name: it may be the project's own.
+        counts = {"ranges": held, "steps": rule.steps}
+        notes.append(note("steps-ambiguous", Severity.INVALID, name=rule.step, **counts))
     return rows
 
 
