@@ -10,14 +10,13 @@ NCCL kernels the least time says nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Final, TypeVar
+from typing import Final
 
 from perfgate.explain.names import key
 from perfgate.model.metric import Metric
-from perfgate.model.record import Record
 from perfgate.model.sample import (
     OTHER_KERNELS,
     OTHER_RANGES,
@@ -25,7 +24,10 @@ from perfgate.model.sample import (
     WHOLE_GRAPHS,
     Breakdown,
     ProcessSample,
+    Row,
     Run,
+    combined,
+    folded,
 )
 
 MOST_KEPT: Final = 12
@@ -161,13 +163,13 @@ def kept(whole: Breakdown) -> Breakdown:
     ]
     others = (row for row in whole.kernels if row.kind != "kernel")
     return Breakdown(
-        ranges=_cut(whole.ranges, lambda row: row.size_ms, MOST_RANGES_KEPT, name=OTHER_RANGES),
+        ranges=folded(whole.ranges, lambda row: row.size_ms, MOST_RANGES_KEPT, name=OTHER_RANGES),
         kernels=(
-            *_cut(kernels, lambda row: row.gpu_ms, MOST_KERNELS_KEPT, name=OTHER_KERNELS),
+            *folded(kernels, lambda row: row.gpu_ms, MOST_KERNELS_KEPT, name=OTHER_KERNELS),
             *others,
         ),
         copies=whole.copies,
-        syncs=_cut(
+        syncs=folded(
             whole.syncs, lambda row: row.count, MOST_KEPT, call=OTHER_SYNCS, range=OTHER_RANGES
         ),
     )
@@ -246,10 +248,6 @@ def _place(each: Sequence[RunBreakdown]) -> int:
     return next(place for place, ms in enumerate(steps) if ms >= (1 - TIED) * max(steps))
 
 
-Row = TypeVar("Row", bound=Record)
-"""A row of one of the tables of a breakdown."""
-
-
 def _medians(tables: Sequence[Sequence[Row]], *names: str) -> tuple[Row, ...]:
     """The rows of several runs, of each name the median of what they say."""
 
@@ -260,31 +258,4 @@ def _medians(tables: Sequence[Sequence[Row]], *names: str) -> tuple[Row, ...]:
     for table in tables:
         for row in table:
             alike.setdefault(tuple(getattr(row, name) for name in names), []).append(row)
-    return tuple(_combined(rows, over) for rows in alike.values())
-
-
-def _combined(rows: Sequence[Row], over: Callable[[Sequence[float]], float], **names: str) -> Row:
-    """Several rows as one: each of its numbers over theirs, and other names."""
-    update: dict[str, object] = {**names}
-    for name, value in rows[0]:
-        if isinstance(value, float):
-            update[name] = over([getattr(row, name) for row in rows])
-        elif isinstance(value, Mapping):
-            by_metric = [getattr(row, name) for row in rows]
-            metrics = dict.fromkeys(metric for values in by_metric for metric in values)
-            update[name] = {
-                metric: over([values.get(metric, 0.0) for values in by_metric])
-                for metric in metrics
-            }
-    return rows[0].model_copy(update=update)
-
-
-def _cut(
-    rows: Sequence[Row], size: Callable[[Row], float], most: int, **other: str
-) -> tuple[Row, ...]:
-    """The largest named rows, and one for all others if there are any."""
-    ordered = sorted(rows, key=size, reverse=True)
-    others = [row for row in ordered if all(getattr(row, at) == name for at, name in other.items())]
-    named = [row for row in ordered if row not in others]
-    rest = [*named[most:], *others]
-    return (*named[:most], *((_combined(rest, sum, **other),) if rest else ()))
+    return tuple(combined(rows, over) for rows in alike.values())

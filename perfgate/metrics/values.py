@@ -19,7 +19,6 @@ from perfgate.model.note import Note, note
 from perfgate.model.sample import (
     MEMSETS,
     NO_NCCL,
-    ON_GPU,
     OTHER_KERNELS,
     OTHER_RANGES,
     OTHER_SYNCS,
@@ -29,6 +28,7 @@ from perfgate.model.sample import (
     KernelSample,
     RangeSample,
     SyncSample,
+    folded,
 )
 from perfgate.model.timeline import Ints, MemoryKind
 
@@ -214,21 +214,17 @@ def range_samples(
     pairs = max(steps - 1, 1)
     count = begun / steps + begun_between / pairs
     cpu_ms = (cpu_ns / steps + cpu_ns_between / pairs) / 1e6
-    time = cpu_ms + sum((values[metric] for metric in ON_GPU if metric in values), np.zeros(size))
-    something = np.any([count > 0, time > 0, *(each > 0 for each in values.values())], axis=0)
-    order = [row for row in np.argsort(-time, kind="stable").tolist() if something[row]]
-    rows = [(segments.labels[row], [row]) for row in order[:TOP_RANGES]]
-    if folded := order[TOP_RANGES:]:
-        rows.append((OTHER_RANGES, folded))
-    return tuple(
+    something = np.any([count > 0, cpu_ms > 0, *(each > 0 for each in values.values())], axis=0)
+    rows = [
         RangeSample(
-            name=name,
-            count=float(count[its].sum()),
-            cpu_ms=float(cpu_ms[its].sum()),
-            values={metric: float(each[its].sum()) for metric, each in values.items()},
+            name=segments.labels[row],
+            count=float(count[row]),
+            cpu_ms=float(cpu_ms[row]),
+            values={metric: float(each[row]) for metric, each in values.items()},
         )
-        for name, its in rows
-    )
+        for row in np.flatnonzero(something).tolist()
+    ]
+    return folded(rows, lambda row: row.added_ms, TOP_RANGES, name=OTHER_RANGES)
 
 
 def kernel_samples(totals: Tally, *, steps: int) -> tuple[KernelSample, ...]:
@@ -237,25 +233,23 @@ def kernel_samples(totals: Tally, *, steps: int) -> tuple[KernelSample, ...]:
     memory = {MEMSETS: totals.memsets}
     for (copied, _), work in totals.copies.items():
         memory[copy_words(copied)] = memory.get(copy_words(copied), Work()) + work
-    named: list[tuple[str, Work, Literal["kernel", "nccl", "memory"]]] = [
-        (name, work, "memory") for name, work in memory.items() if work.count
+    rows = [
+        _kernel_sample(name, work, "memory", steps) for name, work in memory.items() if work.count
     ]
-    own = []
-    for name, work in totals.kernels.items():
-        if NCCL_KERNEL.match(name):
-            named.append((name, work, "nccl"))
-        elif name == WHOLE_GRAPHS:
-            named.append((name, work, "kernel"))
-        else:
-            own.append((name, work))
-    own.sort(key=lambda item: (-item[1].ns, item[0]))
-    named += ((name, work, "kernel") for name, work in own[:TOP_KERNELS])
-    if rest := [work for _, work in own[TOP_KERNELS:]]:
-        named.append((OTHER_KERNELS, sum(rest, Work()), "kernel"))
-    return tuple(
-        KernelSample(name=name, count=work.count / steps, gpu_ms=work.ns / 1e6 / steps, kind=kind)
-        for name, work, kind in sorted(named, key=lambda row: (-row[1].ns, row[0]))
-    )
+    plain: list[KernelSample] = []
+    for name, work in sorted(totals.kernels.items(), key=lambda item: item[0]):
+        is_nccl = NCCL_KERNEL.match(name) is not None
+        row = _kernel_sample(name, work, "nccl" if is_nccl else "kernel", steps)
+        (rows if is_nccl or name == WHOLE_GRAPHS else plain).append(row)
+    rows += folded(plain, lambda row: row.gpu_ms, TOP_KERNELS, name=OTHER_KERNELS)
+    return tuple(sorted(rows, key=lambda row: (-row.gpu_ms, row.name)))
+
+
+def _kernel_sample(
+    name: str, work: Work, kind: Literal["kernel", "nccl", "memory"], steps: int
+) -> KernelSample:
+    ms = work.ns / 1e6 / steps
+    return KernelSample(name=name, count=work.count / steps, gpu_ms=ms, kind=kind)
 
 
 def copy_samples(
@@ -279,11 +273,12 @@ def sync_samples(
     syncs: Mapping[tuple[str, int], Work], labels: Sequence[str], *, steps: int
 ) -> tuple[SyncSample, ...]:
     """The TOP_SYNCS calls and ranges by number and one row for the rest, by number, descending."""
-    ordered = sorted(syncs.items(), key=lambda item: (-item[1].count, -item[1].ns, item[0]))
-    named = [((call, labels[label]), work) for (call, label), work in ordered[:TOP_SYNCS]]
-    if rest := [work for _, work in ordered[TOP_SYNCS:]]:
-        named.append(((OTHER_SYNCS, OTHER_RANGES), sum(rest, Work())))
-    return tuple(
-        SyncSample(call=call, range=label, count=work.count / steps, cpu_ms=work.ns / 1e6 / steps)
-        for (call, label), work in named
-    )
+    rows = [
+        SyncSample(
+            call=call, range=labels[label], count=work.count / steps, cpu_ms=work.ns / 1e6 / steps
+        )
+        for (call, label), work in sorted(syncs.items(), key=lambda item: item[0])
+    ]
+    rows.sort(key=lambda row: -row.cpu_ms)
+    others = {"call": OTHER_SYNCS, "range": OTHER_RANGES}
+    return folded(rows, lambda row: row.count, TOP_SYNCS, **others)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 from pydantic import Field, NonNegativeInt
 
@@ -106,6 +106,37 @@ class SyncSample(Record):
     count: float
     cpu_ms: float
     """Time in the call."""
+
+
+Row = TypeVar("Row", bound=Record)
+"""A row of one of the tables of a breakdown."""
+
+
+def combined(rows: Sequence[Row], over: Callable[[Sequence[float]], float], **names: str) -> Row:
+    """Several rows as one: each of its numbers over theirs, and other names."""
+    update: dict[str, object] = {**names}
+    for name, value in rows[0]:
+        if isinstance(value, float):
+            update[name] = over([getattr(row, name) for row in rows])
+        elif isinstance(value, Mapping):
+            by_metric = [getattr(row, name) for row in rows]
+            metrics = dict.fromkeys(metric for values in by_metric for metric in values)
+            update[name] = {
+                metric: over([values.get(metric, 0.0) for values in by_metric])
+                for metric in metrics
+            }
+    return rows[0].model_copy(update=update)
+
+
+def folded(
+    rows: Sequence[Row], size: Callable[[Row], float], most: int, **other: str
+) -> tuple[Row, ...]:
+    """The largest named rows, and one for all others if there are any."""
+    ordered = sorted(rows, key=size, reverse=True)
+    others = [row for row in ordered if all(getattr(row, at) == name for at, name in other.items())]
+    named = [row for row in ordered if row not in others]
+    rest = [*named[most:], *others]
+    return (*named[:most], *((combined(rest, sum, **other),) if rest else ()))
 
 
 class Breakdown(Record):
