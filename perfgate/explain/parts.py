@@ -66,7 +66,8 @@ def by_range(row: MetricVerdict, before: Breakdown, now: Breakdown) -> list[Part
         is_now,
         other=OTHER_RANGES,
         smallest=[
-            [one.added_ms for one in side.ranges if one.name != OTHER_RANGES]
+            # No smaller than that of any range that is ranked below it, by either.
+            [one.cpu_ms + one.gpu_ms for one in side.ranges if one.name != OTHER_RANGES]
             if METRICS[metric].kind is Kind.TIME
             else []
             for side in (before, now)

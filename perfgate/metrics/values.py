@@ -224,7 +224,7 @@ def range_samples(
         )
         for row in np.flatnonzero(something).tolist()
     ]
-    return folded(rows, lambda row: row.added_ms, TOP_RANGES, name=OTHER_RANGES)
+    return folded(rows, lambda row: row.cpu_ms + row.gpu_ms, TOP_RANGES, name=OTHER_RANGES)
 
 
 def kernel_samples(totals: Tally, *, steps: int) -> tuple[KernelSample, ...]:

@@ -61,18 +61,14 @@ class RangeSample(Record):
     """
 
     @property
-    def size_ms(self) -> float:
-        """What it is ranked by: ms on the CPU, or of kernels, copies and idle GPU under it."""
-        return max(self.cpu_ms, self._gpu_ms)
-
-    @property
-    def added_ms(self) -> float:
-        """Both together: no smaller than that of any range that is ranked below it, by either."""
-        return self.cpu_ms + self._gpu_ms
-
-    @property
-    def _gpu_ms(self) -> float:
+    def gpu_ms(self) -> float:
+        """Of kernels, copies and idle GPU under it."""
         return sum(self.values.get(metric, 0.0) for metric in ON_GPU)
+
+    @property
+    def size_ms(self) -> float:
+        """What it is ranked by: its time on the CPU, or that on the GPU."""
+        return max(self.cpu_ms, self.gpu_ms)
 
 
 class KernelSample(Record):
