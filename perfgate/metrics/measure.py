@@ -14,7 +14,7 @@ import numpy as np
 
 from perfgate.metrics.check import notes_of
 from perfgate.metrics.devices import Devices, gaps_by_segment
-from perfgate.metrics.intervals import LONGEST_COUNTED, Idle, Windows
+from perfgate.metrics.intervals import Idle, Windows, counted
 from perfgate.metrics.process import Process
 from perfgate.metrics.steps import StepSpans, find_steps
 from perfgate.metrics.values import (
@@ -192,7 +192,7 @@ def _attributable(
     if exposed or windows is None or Metric.STEP_MS not in values:
         return by_segment
     periods = np.diff(process.done, prepend=0)
-    usual = process.kept & (periods <= LONGEST_COUNTED * np.median(process.periods))
+    usual = process.kept & (counted(periods, process.kept) == periods)
     if (typical := Windows.of_periods(process.done, usual)) is not None:
         by_segment[Metric.STEP_MS] = (segments.time_in(typical), float(typical.periods))
         by_segment[Metric.STEP_MEAN_MS] = (segments.time_in(windows), float(windows.periods))

@@ -163,7 +163,7 @@ class Tally:
     """And those of these that were attributed by their own start, because no call has their
     correlation id."""
     outside: int = 0
-    """And those of these that ran in no step, and count nowhere."""
+    """And those of these that ran in no step, so that nothing says whose they are."""
     before_capture: int = 0
     """Operations that were launched before the capture: a queue that was full when it began runs on
     in its first steps, of which it is no part."""
@@ -171,6 +171,8 @@ class Tally:
     """Operations that begin and end at 0: CUPTI could not time them."""
     before_call: int = 0
     """Operations in turns that began more than `CLOCKS_APART_NS` before their calls."""
+    before_call_ns: int = 0
+    """And by how much, together."""
     unknown_host: int = 0
     """Copies between host and device in turns of which the capture does not say where the host's
     end lies."""
@@ -229,8 +231,9 @@ class Tally:
         ahead = self.calls.begun(place) - start
         early = (ahead > CLOCKS_APART_NS) & (place >= 0) & ~untimed
         if early.any():
-            in_turn = self.segments.turn.take(segment) >= 0
-            self.before_call += int(np.count_nonzero(early & in_turn))
+            early &= self.segments.turn.take(segment) >= 0
+            self.before_call += int(np.count_nonzero(early))
+            self.before_call_ns += int(ahead[early].sum())
 
     def _place_others(self, segment: SmallInts, managed: Flags, start: Ints, ids: Ints) -> None:
         """Put those without a call where they ran, in place."""
@@ -264,8 +267,9 @@ def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
         calls_lost=np.zeros(size, np.int64),
     )
     kernels, graphs = (total.attribute(ops, process) for ops in (timeline.kernels, timeline.graphs))
-    # A kernel or graph without a call may be of a launch of which nothing is found.
-    unclaimed = total.without_call
+    # A kernel or graph without an id may be of a launch of which nothing is found; one that has an
+    # id is of another, which the capture lacks.
+    unclaimed = total.without_call - int(total.calls_lost[total.first_step :].sum())
     memsets, copies = (total.attribute(ops, process) for ops in (timeline.memsets, timeline.copies))
     _add_kernels(total, timeline, kernels)
     graphs.group(total, Metric.KERNEL_MS)

@@ -10,7 +10,7 @@ import numpy as np
 
 from perfgate.metrics.attribution import Segments
 from perfgate.metrics.devices import Devices
-from perfgate.metrics.intervals import Idle, Windows, capped_mean, sum_by
+from perfgate.metrics.intervals import Idle, Windows, sum_by
 from perfgate.metrics.process import Process
 from perfgate.metrics.tally import MOST_OUTSIDE, NCCL_KERNEL, Tally, Work, copy_words
 from perfgate.model.arrays import distinct
@@ -135,16 +135,17 @@ def process_values(
 ) -> dict[Metric, float]:
     """Every metric that has a number, also where `why_absent` says it is none of the steps'."""
     values: dict[Metric, float] = {}
-    if len(periods := process.periods):
-        values[Metric.STEP_MS] = capped_mean(periods) / 1e6
-        values[Metric.STEP_MEAN_MS] = float(np.mean(periods)) / 1e6
+    windows = process.windows
+    if windows is not None and len(process.periods):
+        values[Metric.STEP_MS] = windows.step_ns / 1e6
+        values[Metric.STEP_MEAN_MS] = windows.ns / windows.periods / 1e6
     for metric, sums in process.totals.by_segment.items():
         by_step, steps = process.by_step(sums), len(process.steps)
         values[metric] = (
             float(np.median(by_step)) if metric in COUNTS else int(by_step.sum()) / 1e6 / steps
         )
     waiting = dict.fromkeys(EXPOSED, tuple(per_device))
-    if process.windows is not None:
+    if windows is not None:
         waiting[Metric.GAP_MS] = process.in_use
     for metric, devices in waiting.items():
         values[metric] = sum(per_device[device][metric] for device in devices) / process.gpus
@@ -175,16 +176,15 @@ def block_samples(process: Process, idle: Sequence[Idle]) -> tuple[BlockSample, 
     number = np.cumsum(resumes)
     found: list[BlockSample] = []
     for index in range(int(number[-1]) + 1):
-        windows = Windows.of_periods(done, own := process.kept & (number == index))
+        windows = Windows.of_periods(done, process.kept & (number == index))
         if windows is not None:
-            periods = done[own] - done[np.flatnonzero(own) - 1]
             gap_ns = [windows.idle_ns(of_device) for of_device in idle]
             gap_ms = sum(gap_ns) / 1e6 / windows.steps / process.gpus if gap_ns else None
             found.append(
                 BlockSample(
                     number=index,
-                    step_ms=capped_mean(periods) / 1e6,
-                    mean_ms=float(np.mean(periods)) / 1e6,
+                    step_ms=windows.step_ns / 1e6,
+                    mean_ms=windows.ns / windows.periods / 1e6,
                     gap_ms=gap_ms,
                 )
             )
