@@ -16,7 +16,3 @@ checkout.py    which commit is measured
 close.py       every expected workload opens the gate, or it is shut
 ```
 """
-
-from perfgate.gate.close import Closing
-
-__all__ = ["Closing"]

@@ -19,7 +19,7 @@ from perfgate.execute.laboratory import Laboratory
 from perfgate.execute.torch_first import FirstImport
 from perfgate.gate.check import check
 from perfgate.gate.checkout import WorkingTree
-from perfgate.gate.close import Closing, close, step_down_times
+from perfgate.gate.close import close, step_down_times
 from perfgate.gate.conclude import noting
 from perfgate.gate.expect import (
     Chosen,
@@ -360,8 +360,8 @@ class Gate:
         skipped: Collection[str] = (),
         skipped_files: Mapping[str, str] | None = None,
         chosen: Chosen,
-    ) -> Closing:
-        """What the whole invocation comes to.
+    ) -> list[Note]:
+        """Return what keeps the gate shut; nothing where it is open.
 
         Expected are the collected workloads but those which were `skipped` and never had a baseline
         here: one for two GPUs may skip itself on a machine with one. `skipped_files` have why they
@@ -373,7 +373,7 @@ class Gate:
         try:
             machine = self._look()
         except PerfgateError:
-            return close(expected, self.verdicts, self.settings).but(*not_kept)
+            return [*close(expected, self.verdicts, self.settings), *not_kept]
         may_lack = known.intersection(skipped) if self.verdicts else ()
         expected = [
             name
@@ -387,7 +387,7 @@ class Gate:
                 gone += lost_with_gpus(self.store, machine, self.verdicts, chosen)
         except BaselineUnreadable as broken:
             gone = [noted(broken, Severity.INVALID)]
-        return close(expected, self.verdicts, self.settings).but(*gone, *not_kept)
+        return [*close(expected, self.verdicts, self.settings), *gone, *not_kept]
 
     def step_down(self) -> list[Note]:
         """Take up the losses that show now that all are judged (Holm), in what is kept too.

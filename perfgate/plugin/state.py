@@ -18,7 +18,6 @@ from pydantic import ValidationError
 
 from perfgate import __version__
 from perfgate.execute.lab import Against, Invocation
-from perfgate.gate import Closing
 from perfgate.gate.gate import Gate
 from perfgate.model.document import (
     DocumentRun,
@@ -28,7 +27,7 @@ from perfgate.model.document import (
     Shard,
     declared_at,
 )
-from perfgate.model.errors import ConfigInvalid
+from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT, ConfigInvalid
 from perfgate.model.loosening import Base
 from perfgate.model.note import Note, Severity, note, quoted
 from perfgate.model.options import APPROVAL, OPTIONS
@@ -271,18 +270,18 @@ def close(state: State, session: pytest.Session) -> None:
     if was_typed(session.config, LOOKING):
         return
     gate, status = state.gate, int(session.exitstatus)
-    closing = gate.close(
+    shut = gate.close(
         state.expected or (),
         skipped=state.skipped,
         skipped_files=state.skipped_files,
         chosen=partial(_was_chosen, state, status),
     )
     if state.base is not None:
-        closing = closing.but(*_shut_by_base(state, state.base, closing))
+        shut += _shut_by_base(state, state.base, tuple(shut))
     if (why := _why_incomplete(state, status)) is not None:
-        closing = Closing(opens=False, notes=(why, *closing.notes))
-    elif closing.opens and status != pytest.ExitCode.OK:
-        closing = closing.but(note("pytest-failed", Severity.INVALID, exit_status=status))
+        shut.insert(0, why)
+    elif not shut and status != pytest.ExitCode.OK:
+        shut.append(note("pytest-failed", Severity.INVALID, exit_status=status))
 
     def gathered(document: GateDocument) -> PageData:
         from perfgate.views.pages import page_of  # noqa: PLC0415 - few gates write a page
@@ -290,7 +289,7 @@ def close(state: State, session: pytest.Session) -> None:
         return page_of(document, gate.store, gate.cleaner)
 
     label = session.config.getoption("perfgate_label") or ""
-    document = _document_of(state, closing, pytest_status=status, label=label)
+    document = _document_of(state, shut, pytest_status=status, label=label)
     state.document = write_outputs(state.outputs, document, gathered)
     session.exitstatus = state.document.exit_status
 
@@ -306,14 +305,14 @@ def _was_chosen(state: State, status: int, workload: str, source: str | None) ->
     return is_complete and asks and state.choice.may_cover(workload, source)
 
 
-def _shut_by_base(state: State, base: Base, closing: Closing) -> Iterator[Note]:
+def _shut_by_base(state: State, base: Base, shut: Sequence[Note]) -> Iterator[Note]:
     """What keeps a gate shut that was loosened, or lacks what the base branch has a baseline of."""
     machine, loosening = state.gate.machine, base.loosening
     if loosening.shuts:
         yield quoted(loosening_text(loosening, label=APPROVAL), Severity.INVALID)
     if machine is None or not state.is_first_shard:
         return
-    named = [one.fields.get("workload") for one in closing.notes]
+    named = [one.fields.get("workload") for one in shut]
     known = {*state.gate.verdicts, *state.elsewhere, *named}
     for name, source in base.expected.get(machine.slug, {}).items():
         if name not in known and state.choice.may_cover(name, source):
@@ -329,8 +328,10 @@ def _why_incomplete(state: State, status: int) -> Note | None:
     return None if code is None else note(code, Severity.INVALID)
 
 
-def _document_of(state: State, closing: Closing, *, pytest_status: int, label: str) -> GateDocument:
-    """Return everything found, without secrets."""
+def _document_of(
+    state: State, shut: Sequence[Note], *, pytest_status: int, label: str
+) -> GateDocument:
+    """Return everything found, without secrets; the gate is open where nothing keeps it shut."""
     gate, chosen_by = state.gate, state.choice.flags
     part = shard = None
     if chosen_by and state.expected is not None:
@@ -344,10 +345,10 @@ def _document_of(state: State, closing: Closing, *, pytest_status: int, label: s
         perfgate=__version__,
         started_at=gate.started_at,
         ended_at=datetime.now(UTC),
-        opens_gate=closing.opens,
-        exit_status=max(pytest_status, closing.exit_status),
-        shut_by=closing.shut_by,
-        shut_codes=tuple(one.code for one in closing.notes),
+        opens_gate=not shut,
+        exit_status=max(pytest_status, EXIT_SHUT if shut else EXIT_OPEN),
+        shut_by=tuple(map(say.in_one_line, shut)),
+        shut_codes=tuple(one.code for one in shut),
         machine=gate.machine,
         commit=gate.checkout.commit,
         label=label,
