@@ -11,13 +11,14 @@ from perfgate.gate.alike import differs, first_time_work
 from perfgate.gate.conclude import conclude
 from perfgate.gate.expect import why_no_screen
 from perfgate.gate.plan import BUSY_CORES, asked_in_pairs, cores_of
-from perfgate.gate.underway import STAGES, Checked, Ended, SideUnavailable, Underway, step_times
+from perfgate.gate.underway import STAGES, Ended, SideUnavailable, Underway, step_times
 from perfgate.judge.looks import PLANS, looks_of
 from perfgate.model.baseline import Baseline, BlessedRun
 from perfgate.model.metric import METRICS, Metric
 from perfgate.model.note import Severity, note
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Form, Run
+from perfgate.model.verdict import Verdict
 
 SLOWER_ON_ONE_CORE: Final = 1.1
 """And lose by it, where one takes so many times as long on the one core of blocks as alone.
@@ -26,7 +27,7 @@ Launch-bound loops are faster there (`benchmarks/host-noise`: 17 %), since their
 """
 
 
-def by_pairs(underway: Underway, form: Form) -> Checked:
+def by_pairs(underway: Underway, form: Form) -> Verdict:
     """Make pairs and judge them until the plan of the form is settled.
 
     Raises:

@@ -11,15 +11,15 @@ from perfgate.gate.ab import by_pairs
 from perfgate.gate.alike import other_form
 from perfgate.gate.conclude import (
     because,
-    checked,
     conclude,
     drifted,
     noting,
     other_packages,
+    with_run_notes,
 )
 from perfgate.gate.expect import why_no_screen
 from perfgate.gate.plan import begins_in_blocks, forms_in_order, opening, to_start, why_straight
-from perfgate.gate.underway import Checked, Ended, SideUnavailable, Underway
+from perfgate.gate.underway import Ended, SideUnavailable, Underway
 from perfgate.judge.anchor import clock_moved
 from perfgate.model.baseline import FEWEST_RUNS, STEP_VALUE, Baseline
 from perfgate.model.metric import METRICS, PERIODS, Metric
@@ -32,8 +32,9 @@ _FOLLOW_CLOCK: Final = (*PERIODS, Metric.KERNEL_MS)
 """Of which all, or nearly all, may take longer at a lower clock; copies and the host do not."""
 
 
-def check(underway: Underway) -> Checked:
-    """Measure one workload as often as its judgement needs, and return what came of it.
+def check(underway: Underway) -> Verdict:
+    """Measure one workload as often as its judgement needs, and return the verdict; `underway` has
+    the runs that it rests on.
 
     ```
     no baseline to compare with    runs, to be shown
@@ -54,10 +55,10 @@ def check(underway: Underway) -> Checked:
                 raise
             return _show(underway, ended)
     except Ended as ended:
-        return checked(underway, underway.unjudged(ended.outcome, ended.why))
+        return with_run_notes(underway, underway.unjudged(ended.outcome, ended.why))
 
 
-def _against_baseline(underway: Underway) -> Checked:
+def _against_baseline(underway: Underway) -> Verdict:
     baseline, own, lab = underway.stored, underway.runs, underway.lab
     if underway.incomparable is not None:
         raise Ended(*underway.incomparable, shows=underway.expected.trouble is None)
@@ -86,7 +87,7 @@ def _against_baseline(underway: Underway) -> Checked:
     return _by_forms(underway, in_blocks=in_blocks or (straight is None and verdict.noisy))
 
 
-def _by_forms(underway: Underway, *, in_blocks: bool) -> Checked:
+def _by_forms(underway: Underway, *, in_blocks: bool) -> Verdict:
     """Settle it by the first form of an A/B run that can be had, `in_blocks` if it may be; where
     none can, by stored runs."""
     for form in forms_in_order(underway, in_blocks=in_blocks):
@@ -132,7 +133,7 @@ def _may_go_on(underway: Underway, verdict: Verdict) -> bool:
     return len(underway.runs) < underway.policy.runs or underway.may_spend(verdict.more)
 
 
-def _by_stored(underway: Underway, no_pairs: Note) -> Checked:
+def _by_stored(underway: Underway, no_pairs: Note) -> Verdict:
     """Settle it by stored runs alone; `no_pairs` says why there is no A/B run.
 
     Raises:
@@ -195,7 +196,7 @@ def _left_open_by_clock(verdict: Verdict, baseline: Baseline, runs: Sequence[Run
 # Nothing to compare with
 
 
-def _show(underway: Underway, ended: Ended) -> Checked:
+def _show(underway: Underway, ended: Ended) -> Verdict:
     """Measure what a baseline needs, and show it with why nothing is compared.
 
     Raises:
@@ -222,4 +223,4 @@ def _show(underway: Underway, ended: Ended) -> Checked:
         if values and len(values) == len(runs)
     )
     verdict = underway.unjudged(ended.outcome, ended.why).model_copy(update={"metrics": rows})
-    return checked(underway, noting(verdict, *few, *start_notes(runs)))
+    return with_run_notes(underway, noting(verdict, *few, *start_notes(runs)))

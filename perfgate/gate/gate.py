@@ -28,7 +28,7 @@ from perfgate.gate.expect import (
     orphans,
 )
 from perfgate.gate.plan import forecast, opening
-from perfgate.gate.underway import Checked, Underway
+from perfgate.gate.underway import Underway
 from perfgate.machine import gpu_lock
 from perfgate.model.baseline import FEWEST_RUNS, Baseline, Result
 from perfgate.model.errors import BaselineUnreadable, ConfigInvalid, NotMeasured, PerfgateError
@@ -72,8 +72,8 @@ class Gate:
         self.checkout = WorkingTree(root=of.root, baselines=of.settings.baselines)
         self.started_at = datetime.now(UTC)
         self.verdicts: dict[str, Verdict] = {}
-        self.workloads: dict[str, Workload] = {}
-        """Those that came to be checked, by id."""
+        self.results: dict[str, Result] = {}
+        """What is kept of those that were measured, by workload."""
         self.cleaner = Cleaner({**of.env, **of.worker_env}, of.settings.pass_env)
         """Takes secrets out of all that is kept and reported of this gate."""
         self.sharing = 1
@@ -91,7 +91,6 @@ class Gate:
         """Why no workload is measured."""
         self._expected = 1
         self._folders: dict[str, Path] = {}
-        self._checked: dict[str, Checked] = {}
         self._following: Callable[[], Workload | None] = ignore
         self._next: _Begun | None = None
         """The workload whose runs are started already."""
@@ -151,7 +150,7 @@ class Gate:
         one verdict: a plugin that runs failed items again gets the first.
         """
         if workload.id not in self.verdicts:
-            self.workloads[workload.id], self._following = workload, following
+            self._following = following
             try:
                 found = self._measured(workload)
             except PerfgateError as refused:
@@ -219,9 +218,9 @@ class Gate:
                 raise (refused if self._time_left_s() > 0 else too_late) from None
             self._folders[workload.id] = begun.folder
             with closing(begun.lab):
-                checked = self._checked[workload.id] = self._judged(begun)
-            self._keep(checked, begun)
-            return checked.verdict
+                verdict = self._judged(begun)
+            self._keep(verdict, begun)
+            return verdict
 
     def _begin(self, machine: Machine, workload: Workload) -> _Begun:
         started_at = datetime.now(UTC)
@@ -284,10 +283,10 @@ class Gate:
         if what is not None:
             self._listener.say(say.fact(what))
 
-    def _judged(self, begun: _Begun) -> Checked:
+    def _judged(self, begun: _Begun) -> Verdict:
         """Measure and judge, with the GPU held, and say before what that takes."""
         self._listener.plan(forecast(begun.underway))
-        checked, lab = check(begun.underway), begun.lab
+        verdict, lab = check(begun.underway), begun.lab
         baseline, notes = begun.underway.expected.baseline, [*lab.notes]
         if lab.last is not None and (names := lab.last.withheld):
             notes.append(note("variables-withheld", names=names))
@@ -298,14 +297,13 @@ class Gate:
         if (same := self.checkout.same_as(self._against)) is not None:
             notes.append(same)
         shown = (Outcome.NO_BASELINE, Outcome.INCOMPARABLE)
-        if checked.verdict.outcome in shown and (paths := self.checkout.uncommitted()):
+        if verdict.outcome in shown and (paths := self.checkout.uncommitted()):
             notes.append(note("measured-uncommitted", paths=paths))
-        verdict = noting(checked.verdict, *notes)
-        return checked.model_copy(update={"verdict": verdict, "environment": lab.environment})
+        return noting(verdict, *notes)
 
-    def _keep(self, checked: Checked, begun: _Begun) -> None:
+    def _keep(self, verdict: Verdict, begun: _Begun) -> None:
         # Kept without runs as well: bless must not take an older result for this one.
-        last = begun.lab.last
+        last, underway = begun.lab.last, begun.underway
         result = Result(
             workload=begun.workload,
             machine=begun.lab.machine,
@@ -313,13 +311,14 @@ class Gate:
             uncommitted=self.checkout.uncommitted(),
             measured_at=begun.started_at,
             code={} if last is None else last.code,
-            runs=checked.runs,
-            reference_runs=checked.reference_runs,
-            interleaved_runs=checked.interleaved_runs,
-            environment=checked.environment,
-            verdict=checked.verdict,
+            runs=tuple(underway.runs),
+            reference_runs=tuple(underway.references),
+            interleaved_runs=tuple(underway.blocks),
+            environment=begun.lab.environment,
+            verdict=verdict,
         )
-        self.store.results.save(self.cleaner.record(result), begun.folder)
+        kept = self.results[result.workload.id] = self.cleaner.record(result)
+        self.store.results.save(kept, begun.folder)
 
     # What it takes
 
@@ -334,10 +333,6 @@ class Gate:
         return math.inf if budget is None else budget - passed
 
     # What came of it
-
-    def checked(self, workload: str) -> Checked:
-        """One workload's verdict with the runs it rests on."""
-        return self._checked.get(workload) or Checked(verdict=self.verdicts[workload])
 
     def folder(self, workload: str) -> Path | None:
         """Where the runs of a workload are kept, where there is such a folder."""
@@ -399,7 +394,9 @@ class Gate:
         refused: list[Note] = []
         for name, verdict in changed.items():
             try:
-                self.store.results.save_verdict(verdict, self._folders[name])
+                folder = self._folders[name]
+                kept = self.store.results.load(folder).model_copy(update={"verdict": verdict})
+                self.store.results.save(kept, folder)
             except PerfgateError as error:
                 failure = noted(error)
                 refused.append(note("not-kept", Severity.INVALID, workload=name, failure=failure))

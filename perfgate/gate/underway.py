@@ -23,7 +23,6 @@ from perfgate.model.errors import NotMeasured, RevisionMissing, SideMissing
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, note, noted
 from perfgate.model.outcome import Outcome
-from perfgate.model.record import Record
 from perfgate.model.sample import Form, Run
 from perfgate.model.settings import Policy
 from perfgate.model.verdict import Stage, Verdict
@@ -32,21 +31,6 @@ STAGES: Final = {Form.PAIR: Stage.AB_RUN, Form.BLOCK: Stage.BLOCKS}
 """By the form of an A/B run's pairs."""
 Affords = Callable[[int, float], bool]
 """Whether so many more runs, of so many seconds each, are within the gate's budget of time."""
-
-
-class Checked(Record):
-    """One workload's verdict with the runs it rests on."""
-
-    verdict: Verdict
-    runs: tuple[Run, ...] = ()
-    """The candidate's that may be compared with stored ones: not those in blocks."""
-    reference_runs: tuple[Run, ...] = ()
-    """Of an A/B run: the runs of the commit that the candidate was compared with."""
-    interleaved_runs: tuple[Run, ...] = ()
-    """The candidate's in blocks: of more steps, on one CPU core."""
-    environment: Mapping[str, str] | None = None
-    """Variables of its processes that may change how fast they are; None where they were not seen.
-    """
 
 
 class Ended(Exception):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Final, TextIO, cast
+from typing import Any, Final, TextIO, cast
 
 import pytest
 from pydantic import ValidationError
@@ -368,15 +368,19 @@ def _workload(state: State, verdict: Verdict) -> DocumentWorkload:
     opens_gate = gate.settings.opens(verdict)
     if not state.outputs:
         return DocumentWorkload(verdict=verdict, opens_gate=opens_gate)
-    checked = gate.checked(verdict.workload)
-    source, line = declared_at(gate.workloads[verdict.workload])
+    source, line = declared_at(state.collected[verdict.workload].stash[WORKLOAD])
+    measured: dict[str, Any] = {}
+    if (result := gate.results.get(verdict.workload)) is not None:
+        measured = {
+            "runs": tuple(map(DocumentRun.of, result.runs)),
+            "reference_runs": tuple(map(DocumentRun.of, result.reference_runs)),
+            "interleaved_runs": tuple(map(DocumentRun.of, result.interleaved_runs)),
+            "environment": result.environment,
+        }
     return DocumentWorkload(
         verdict=verdict,
         opens_gate=opens_gate,
-        runs=tuple(map(DocumentRun.of, checked.runs)),
-        reference_runs=tuple(map(DocumentRun.of, checked.reference_runs)),
-        interleaved_runs=tuple(map(DocumentRun.of, checked.interleaved_runs)),
-        environment=checked.environment,
+        **measured,
         baseline=_from_root(gate.baseline_file(verdict.workload), gate),
         files=_from_root(gate.folder(verdict.workload), gate),
         source=source,
