@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -31,23 +32,19 @@ class WorkingTree:
         """What is checked out, asked once; to be asked before anything is measured or written."""
         return git.read_commit(self.root, baselines=self.baselines)
 
-    def measured(self) -> Commit | None:
-        """The commit that was checked out when the gate began; dirty if that has changed since."""
-        began, now = self.commit, git.read_commit(self.root, baselines=self.baselines)
-        if began is None or now is None:
-            return now
-        is_same = (now.sha, now.dirty) == (began.sha, False)
-        return began if is_same else began.model_copy(update={"dirty": True})
-
-    def uncommitted(self) -> tuple[str, ...]:
-        """A few of the paths that no commit holds; none where all is committed, or no git."""
-        commit = self.measured()
-        if commit is None or not commit.dirty:
-            return ()
-        try:
-            return git.changes(self.root, baselines=self.baselines)[:MOST_UNCOMMITTED]
-        except PerfgateError:
-            return ()
+    def measured(self) -> tuple[Commit | None, tuple[str, ...]]:
+        """The commit that was checked out when the gate began, dirty if that has changed since, and
+        a few of the paths that no commit holds."""
+        commit, now = self.commit, git.read_commit(self.root, baselines=self.baselines)
+        if commit is None or now is None:
+            commit = now
+        elif (now.sha, now.dirty) != (commit.sha, False):
+            commit = commit.model_copy(update={"dirty": True})
+        paths: tuple[str, ...] = ()
+        if commit is not None and commit.dirty:
+            with suppress(PerfgateError):
+                paths = git.changes(self.root, baselines=self.baselines)[:MOST_UNCOMMITTED]
+        return commit, paths
 
     def same_as(self, against: Against | None) -> Note | None:
         """Note that both sides of what was asked for are one commit."""

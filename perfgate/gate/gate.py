@@ -218,9 +218,11 @@ class Gate:
                 raise (refused if self._time_left_s() > 0 else too_late) from None
             self._folders[workload.id] = begun.folder
             with closing(begun.lab):
-                verdict = self._judged(begun)
-            self._keep(verdict, begun)
-            return verdict
+                result = self.cleaner.record(self._judged(begun))
+            # Kept without runs as well: bless must not take an older result for this one.
+            self.results[workload.id] = result
+            self.store.results.save(result, begun.folder)
+            return result.verdict
 
     def _begin(self, machine: Machine, workload: Workload) -> _Begun:
         started_at = datetime.now(UTC)
@@ -283,11 +285,12 @@ class Gate:
         if what is not None:
             self._listener.say(say.fact(what))
 
-    def _judged(self, begun: _Begun) -> Verdict:
+    def _judged(self, begun: _Begun) -> Result:
         """Measure and judge, with the GPU held, and say before what that takes."""
-        self._listener.plan(forecast(begun.underway))
-        verdict, lab = check(begun.underway), begun.lab
-        baseline, notes = begun.underway.expected.baseline, [*lab.notes]
+        underway, lab = begun.underway, begun.lab
+        self._listener.plan(forecast(underway))
+        verdict = check(underway)
+        baseline, notes = underway.expected.baseline, [*lab.notes]
         if lab.last is not None and (names := lab.last.withheld):
             notes.append(note("variables-withheld", names=names))
         if baseline is not None:
@@ -297,28 +300,22 @@ class Gate:
         if (same := self.checkout.same_as(self._against)) is not None:
             notes.append(same)
         shown = (Outcome.NO_BASELINE, Outcome.INCOMPARABLE)
-        if verdict.outcome in shown and (paths := self.checkout.uncommitted()):
-            notes.append(note("measured-uncommitted", paths=paths))
-        return noting(verdict, *notes)
-
-    def _keep(self, verdict: Verdict, begun: _Begun) -> None:
-        # Kept without runs as well: bless must not take an older result for this one.
-        last, underway = begun.lab.last, begun.underway
-        result = Result(
+        commit, uncommitted = self.checkout.measured()
+        if verdict.outcome in shown and uncommitted:
+            notes.append(note("measured-uncommitted", paths=uncommitted))
+        return Result(
             workload=begun.workload,
-            machine=begun.lab.machine,
-            commit=self.checkout.measured(),
-            uncommitted=self.checkout.uncommitted(),
+            machine=lab.machine,
+            commit=commit,
+            uncommitted=uncommitted,
             measured_at=begun.started_at,
-            code={} if last is None else last.code,
+            code={} if lab.last is None else lab.last.code,
             runs=tuple(underway.runs),
             reference_runs=tuple(underway.references),
             interleaved_runs=tuple(underway.blocks),
-            environment=begun.lab.environment,
-            verdict=verdict,
+            environment=lab.environment,
+            verdict=noting(verdict, *notes),
         )
-        kept = self.results[result.workload.id] = self.cleaner.record(result)
-        self.store.results.save(kept, begun.folder)
 
     # What it takes
 
