@@ -206,21 +206,22 @@ def _show(underway: Underway, ended: Ended) -> Verdict:
     for _ in underway.make(max(underway.policy.new_runs - len(runs), 0)):
         pass
     few = [note("too-few-runs-to-bless", runs=FEWEST_RUNS)] if len(runs) < FEWEST_RUNS else []
-    measured, baseline = [run.measured() for run in runs], underway.expected.baseline
+    baseline, rows = underway.expected.baseline, list[MetricVerdict]()
     # Medians next to the baseline's, where nothing can be judged.
-    then = {metric: baseline.values(metric) if baseline else () for metric in METRICS}
-    now = {metric: [of[metric] for of in measured if metric in of] for metric in METRICS}
-    rows = tuple(
-        MetricVerdict(
-            metric=metric,
-            outcome=None,
-            baseline=median(then[metric]) if then[metric] else None,
-            now=median(values),
-            lowest=min(values),
-            highest=max(values),
-        )
-        for metric, values in now.items()
-        if values and len(values) == len(runs)
-    )
-    verdict = underway.unjudged(ended.outcome, ended.why).model_copy(update={"metrics": rows})
+    for metric in METRICS:
+        then = baseline.values(metric) if baseline else ()
+        now = [value for run in runs if (value := run.value(metric)) is not None]
+        if now and len(now) == len(runs):
+            rows.append(
+                MetricVerdict(
+                    metric=metric,
+                    outcome=None,
+                    baseline=median(then) if then else None,
+                    now=median(now),
+                    lowest=min(now),
+                    highest=max(now),
+                )
+            )
+    verdict = underway.unjudged(ended.outcome, ended.why)
+    verdict = verdict.model_copy(update={"metrics": tuple(rows)})
     return with_run_notes(underway, noting(verdict, *few, *start_notes(runs)))

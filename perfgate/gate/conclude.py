@@ -53,12 +53,11 @@ def conclude(underway: Underway, verdict: Verdict) -> Verdict:
             if references
             else None,
             "drift": found,
+            "notes": tuple(_notes(underway, verdict, other, judged)),
         }
     )
     if verdict.outcome in (Outcome.REGRESSED, Outcome.IMPROVED):
         verdict = verdict.model_copy(update={"why": headline(verdict)})
-    notes = tuple(_notes(underway, verdict, other, judged))
-    verdict = verdict.model_copy(update={"notes": notes})
     if verdict.outcome is Outcome.INCONCLUSIVE and underway.ended_by_time:
         spent = note("time-budget-ended", runs=verdict.runs)
         verdict = verdict.model_copy(update={"next": spent})

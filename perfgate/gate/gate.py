@@ -76,6 +76,8 @@ class Gate:
         """What is kept of those that were measured, by workload."""
         self.cleaner = Cleaner({**of.env, **of.worker_env}, of.settings.pass_env)
         """Takes secrets out of all that is kept and reported of this gate."""
+        self.workloads: Sequence[Workload] | None = None
+        """What is missed where it is missing; None until it is known."""
         self.sharing = 1
         """Among how many workloads the times share the error: all shards are one gate."""
         self._against = of.against
@@ -89,7 +91,6 @@ class Gate:
         """The machine, as far as it has been looked at."""
         self._lacking: PerfgateError | None = None
         """Why no workload is measured."""
-        self._expected = 1
         self._folders: dict[str, Path] = {}
         self._following: Callable[[], Workload | None] = ignore
         self._next: _Begun | None = None
@@ -112,8 +113,8 @@ class Gate:
         self, workloads: Sequence[Workload], *, elsewhere: frozenset[str] = frozenset()
     ) -> None:
         """Take what is to be measured here, and what other shards of the gate do `elsewhere`."""
-        self._expected = max(len(workloads), 1)
-        self.sharing = self._expected + len(elsewhere)
+        self.workloads = workloads
+        self.sharing = max(len(workloads), 1) + len(elsewhere)
         for workload in workloads:
             if workload.env or workload.pass_env:
                 self.cleaner = self.cleaner.knowing(workload.env, workload.pass_env)
@@ -321,8 +322,8 @@ class Gate:
 
     def _affords(self, runs: int, seconds: float) -> bool:
         """Whether so many runs are within the budget of time, what is still to come included."""
-        to_come = max(self._expected - len(self.verdicts) - 1, 0) * self.settings.runs
-        return (runs + to_come) * seconds <= self._time_left_s()
+        to_come = max(len(self.workloads or ()) - len(self.verdicts) - 1, 0)
+        return (runs + to_come * self.settings.runs) * seconds <= self._time_left_s()
 
     def _time_left_s(self) -> float:
         budget = self.settings.time_budget_s
@@ -346,33 +347,27 @@ class Gate:
     # What the whole comes to
 
     def close(
-        self,
-        collected: Sequence[Workload],
-        *,
-        skipped: Collection[str] = (),
-        skipped_files: Mapping[str, str] | None = None,
-        chosen: Chosen,
+        self, *, skipped: Collection[str], skipped_files: Mapping[str, str], chosen: Chosen
     ) -> list[Note]:
         """Return what keeps the gate shut; nothing where it is open.
 
-        Expected are the collected workloads but those which were `skipped` and never had a baseline
-        here: one for two GPUs may skip itself on a machine with one. `skipped_files` have why they
-        skipped themselves: nobody knows which workloads they hold.
+        Expected are the workloads but those which were `skipped` and never had a baseline here: one
+        for two GPUs may skip itself on a machine with one. `skipped_files` have why they skipped
+        themselves: nobody knows which workloads they hold.
         """
         not_kept = self.step_down()
-        expected = [workload.id for workload in collected]
-        known = frozenset(expected)
+        expected = known = [workload.id for workload in self.workloads or ()]
         try:
             machine = self._look()
-        except PerfgateError:
+        except PerfgateError:  # for each of them it says why nothing was measured
             return [*close(expected, self.verdicts, self.settings), *not_kept]
-        may_lack = known.intersection(skipped) if self.verdicts else ()
-        expected = [
-            name
-            for name in expected
-            if name in self.verdicts or name not in may_lack or self.baseline_file(name)
-        ]
-        files = tuple(f"{name} ({why})" for name, why in (skipped_files or {}).items())
+        if self.verdicts:
+            expected = [
+                name
+                for name in known
+                if name in self.verdicts or name not in skipped or self.baseline_file(name)
+            ]
+        files = tuple(f"{name} ({why})" for name, why in skipped_files.items())
         try:
             gone = orphans(self.store, machine, known, chosen, skipped=files)
             if self.settings.machine is None:

@@ -98,8 +98,6 @@ class State:
     """What is done only until collection has ended."""
     broken: list[str] = field(default_factory=list)
     """Files that could not be collected."""
-    expected: Sequence[Workload] | None = None
-    """What is missed from here on where it is missing; None until collection is done."""
     document: GateDocument | None = None
     """What the gate has come to."""
 
@@ -146,8 +144,8 @@ class State:
         said = [name for name in gone if name in self.deselected]
         self.skipped |= dict.fromkeys(said, say.message(note("deselected-by-hook")))
         dropped = [self.collected[name] for name in gone]
-        self.expected = [item.stash[WORKLOAD] for item in (*mine, *dropped)]
-        self.gate.expect(self.expected, elsewhere=self.elsewhere)
+        expected = [item.stash[WORKLOAD] for item in (*mine, *dropped)]
+        self.gate.expect(expected, elsewhere=self.elsewhere)
 
 
 STATE = pytest.StashKey[State]()
@@ -271,7 +269,6 @@ def close(state: State, session: pytest.Session) -> None:
         return
     gate, status = state.gate, int(session.exitstatus)
     shut = gate.close(
-        state.expected or (),
         skipped=state.skipped,
         skipped_files=state.skipped_files,
         chosen=partial(_was_chosen, state, status),
@@ -334,11 +331,11 @@ def _document_of(
     """Return everything found, without secrets; the gate is open where nothing keeps it shut."""
     gate, chosen_by = state.gate, state.choice.flags
     part = shard = None
-    if chosen_by and state.expected is not None:
+    if chosen_by and gate.workloads is not None:
         known = {*state.collected, *gate.blessed}
-        part = PartChosen(by=chosen_by, workloads=len(state.expected), of=len(known))
+        part = PartChosen(by=chosen_by, workloads=len(gate.workloads), of=len(known))
     if state.shard is not None:  # so that who merges sees what all of them left out
-        divided = None if state.expected is None else tuple(sorted(state.chosen))
+        divided = None if gate.workloads is None else tuple(sorted(state.chosen))
         skipped = tuple(sorted(state.skipped.keys() - gate.verdicts.keys()))
         shard = state.shard.model_copy(update={"workloads": divided, "skipped": skipped})
     document = GateDocument(
