@@ -130,16 +130,6 @@ class Gate:
         except BaselineUnreadable:
             return frozenset()
 
-    def policy(self, workload: Workload) -> Policy:
-        """The policy for one workload."""
-        return Policy.of(
-            self.settings,
-            workload,
-            runs_given=self._runs_given,
-            budgets_given=self._budgets_given,
-            sharing=self.sharing,
-        )
-
     # One workload
 
     def check(
@@ -230,13 +220,15 @@ class Gate:
         expected = expectation_of(self.store, workload, machine)
         folder = self.store.results.new_folder(workload.id, machine.slug, at=started_at)
         lab = FreshLab(self._laboratory, workload, folder, baseline=expected.baseline)
-        underway = Underway(
-            expected,
-            lab,
-            self.policy(workload),
-            against=self._against is not None,
-            affords=self._affords,
+        policy = Policy.of(
+            self.settings,
+            workload,
+            runs_given=self._runs_given,
+            budgets_given=self._budgets_given,
+            sharing=self.sharing,
         )
+        against = self._against is not None
+        underway = Underway(expected, lab, policy, against=against, affords=self._affords)
         return _Begun(
             workload=workload, folder=folder, lab=lab, underway=underway, started_at=started_at
         )

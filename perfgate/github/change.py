@@ -70,17 +70,11 @@ def compare(
         tip = f"refs/remotes/origin/{branch}"
         on = _loosened_at(root, tip, env)
         commit = git.merge_base(root, tip, "HEAD", env=env)
-        expected = here = _expected(root)
+        expected = _expected(root)
         if commit != git.resolve(root, "HEAD", env=env):
             with worktree(root, commit, folder=folder, env=env) as tree:
-                expected = _expected(tree.root)
-                if approved:  # what it takes away, it takes away on purpose
-                    expected = {
-                        slug: {
-                            name: file for name, file in of.items() if name in here.get(slug, {})
-                        }
-                        for slug, of in expected.items()
-                    }
+                if not approved:  # else what it takes away, it takes away on purpose
+                    expected = _expected(tree.root)
                 base = _state_in(tree, env)
             within = git.prefix(root, env=env)
             top = root.parents[len(within.parts) - 1] if within.parts else root
