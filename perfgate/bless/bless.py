@@ -11,9 +11,10 @@ from typing import Final
 
 from perfgate.bless.holds import Hold, budgets_of, last_plan, why_no_ab_run, wider_budgets
 from perfgate.bless.refusals import (
+    has_lost,
     is_sound,
     loss,
-    refuse_judged_loss,
+    reason_of,
     refuse_no_occasion,
     refuse_stale,
     refuse_unsound,
@@ -97,8 +98,8 @@ def bless(
     newest = results[0]
     refuse_unsound(newest, insist=consent.hold is not None)
     refuse_stale(newest, code_now)
-    if not consent.accept_regression:
-        refuse_judged_loss(newest)
+    if has_lost(newest) and not consent.accept_regression:
+        raise loss(newest, note("bless-regressed", reason=reason_of(newest)))
     old = baseline if baseline is not None and is_alike(baseline, newest) else None
     written = budgets_of(newest.workload, settings)
     budgets = with_held(written, old)

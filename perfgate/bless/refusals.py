@@ -18,18 +18,10 @@ from perfgate.model.outcome import Outcome
 _SOUND: Final = (Outcome.PASSED, Outcome.IMPROVED, Outcome.NO_BASELINE, Outcome.INCOMPARABLE)
 
 
-def refuse_unasked(reason: str, *, in_ci: bool, allow_ci: bool) -> None:
-    """Refuse without a reason, and in CI unless somebody said that CI may."""
-    if not reason.strip():
-        raise BlessRefused("bless-without-reason")
-    if in_ci and not allow_ci:
-        raise BlessRefused("bless-in-ci")
-
-
 def refuse_unsound(result: Result, *, insist: bool = False) -> None:
     """Refuse an unsound measurement; with `insist`, an INCONCLUSIVE one may be blessed."""
     if result.verdict.outcome is Outcome.INCONCLUSIVE and not insist:
-        raise refused("bless-inconclusive", result, reason=_reason(result))
+        raise refused("bless-inconclusive", result, reason=reason_of(result))
     for why in _unsound(result):
         raise refused("bless-unsound", result, why=why)
 
@@ -37,7 +29,7 @@ def refuse_unsound(result: Result, *, insist: bool = False) -> None:
 def _unsound(result: Result) -> Iterator[Note]:
     outcome = result.verdict.outcome
     if outcome in (Outcome.INVALID, Outcome.NOT_MEASURED):
-        yield note("bless-of-outcome", outcome=outcome, reason=_reason(result))
+        yield note("bless-of-outcome", outcome=outcome, reason=reason_of(result))
     for n, run in enumerate(result.runs, start=1):
         for why in run.conditions.invalid:
             yield note("bless-run-unsound", run=n, why=why)
@@ -59,7 +51,7 @@ def refuse_stale(result: Result, code_now: Mapping[str, str]) -> None:
         raise refused("bless-stale", result, why=why)
 
 
-def _has_lost(result: Result) -> bool:
+def has_lost(result: Result) -> bool:
     """Whether its gate has judged it, or a metric of it, to be REGRESSED."""
     rows = (row.outcome for row in result.verdict.metrics)
     return Outcome.REGRESSED in (result.verdict.outcome, *rows)
@@ -67,13 +59,7 @@ def _has_lost(result: Result) -> bool:
 
 def is_sound(result: Result) -> bool:
     """Whether its gate found nothing that speaks against it."""
-    return result.verdict.outcome in _SOUND and not _has_lost(result)
-
-
-def refuse_judged_loss(result: Result) -> None:
-    """Refuse what its gate has judged to be a loss."""
-    if _has_lost(result):
-        raise loss(result, note("bless-regressed", reason=_reason(result)))
+    return result.verdict.outcome in _SOUND and not has_lost(result)
 
 
 def refuse_no_occasion(baseline: Baseline, result: Result) -> None:
@@ -93,9 +79,9 @@ def refuse_no_occasion(baseline: Baseline, result: Result) -> None:
             minutes=int(SAME_OCCASION.total_seconds() // 60),
         )
     if outcome is Outcome.REGRESSED:
-        raise refused("occasion-regressed", result, reason=_reason(result))
+        raise refused("occasion-regressed", result, reason=reason_of(result))
     if outcome not in (Outcome.PASSED, Outcome.IMPROVED, Outcome.INCONCLUSIVE):
-        raise refused("occasion-not-judged", result, outcome=outcome, reason=_reason(result))
+        raise refused("occasion-not-judged", result, outcome=outcome, reason=reason_of(result))
 
 
 def few(paths: Sequence[str]) -> tuple[str, ...]:
@@ -115,5 +101,6 @@ def refused(code: str, result: Result, **fields: str | int | Note) -> BlessRefus
     return BlessRefused(code, workload=workload.id, selector=selector, **fields)
 
 
-def _reason(result: Result) -> str:
+def reason_of(result: Result) -> str:
+    """Why its gate came to its verdict, without a full stop."""
     return result.verdict.reason.rstrip(".")

@@ -23,12 +23,12 @@ from perfgate.bless.holds import (
     wider_budgets,
     worth_knowing,
 )
-from perfgate.bless.refusals import refuse_unasked
 from perfgate.cli.project import Project, workload_of
 from perfgate.cli.terminal import cleaned, new_page, show, show_error, usage
 from perfgate.model.baseline import Baseline, Blessing, Result
 from perfgate.model.errors import (
     BaselineMissing,
+    BlessRefused,
     CalibrationRefused,
     ConfigInvalid,
     PerfgateError,
@@ -94,8 +94,10 @@ def bless(
     """Make the kept result of each WORKLOAD (default: of all) its baseline. Never measures."""
     if occasion and accept_regression:
         raise usage("options-contradict", option="--occasion", other="--accept-regression")
-    in_ci = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
-    refuse_unasked(reason, in_ci=in_ci, allow_ci=allow_ci)
+    if not reason.strip():
+        raise BlessRefused("bless-without-reason")
+    if os.environ.get("CI", "").lower() in {"1", "true", "yes"} and not allow_ci:
+        raise BlessRefused("bless-in-ci")
     here = Project.here()
     names = tuple(dict.fromkeys(workloads)) or _measured(here)
     if not names:

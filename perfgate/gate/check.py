@@ -95,7 +95,9 @@ def _by_forms(underway: Underway, *, in_blocks: bool) -> Verdict:
             return by_pairs(underway, form)
         except SideUnavailable as none:
             last, underway.no_pairs = none, none.why
-            underway.without_pairs()
+            # Nothing else is judged by what pairs have made that came to nothing.
+            underway.references.clear()
+            underway.blocks.clear()
             if none.in_no_form:
                 break
     if underway.stored is not None:

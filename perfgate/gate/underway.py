@@ -155,11 +155,6 @@ class Underway:
         why = note(code, workload=workload.id, file=workload.source, differs=other)
         return Ended(Outcome.INCOMPARABLE, why, shows=self.stored is not None)
 
-    def without_pairs(self) -> None:
-        """Leave out what pairs have made that came to nothing: nothing else is judged by these."""
-        self.references.clear()
-        self.blocks.clear()
-
     # What may be spent
 
     def may_spend(self, runs: int) -> bool:
