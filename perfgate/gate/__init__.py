@@ -12,7 +12,6 @@ underway.py    what is known of a workload so far, what runs are held against, w
 alike.py       whether two sides took the same steps, in the same processes
 conclude.py    the judge's verdict with what it does not know, the anchor among it, and all that is
                said next to it
-checkout.py    which commit is measured
 close.py       every expected workload opens the gate, or it is shut
 ```
 """

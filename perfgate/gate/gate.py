@@ -9,16 +9,17 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from shutil import rmtree
+from typing import Final
 
 from perfgate.execute.folder import STANDBY, end_killed_gates, remove_killed_runs
 from perfgate.execute.fresh import FreshLab
-from perfgate.execute.lab import Invocation, Listener
+from perfgate.execute.lab import SHOWN_SHA, Invocation, Listener
 from perfgate.execute.laboratory import Laboratory
 from perfgate.execute.torch_first import FirstImport
 from perfgate.gate.check import check
-from perfgate.gate.checkout import WorkingTree
 from perfgate.gate.close import close, step_down_times
 from perfgate.gate.conclude import noting
 from perfgate.gate.expect import (
@@ -30,7 +31,7 @@ from perfgate.gate.expect import (
 from perfgate.gate.plan import forecast, opening
 from perfgate.gate.underway import Underway
 from perfgate.machine import gpu_lock
-from perfgate.model.baseline import FEWEST_RUNS, Baseline, Result
+from perfgate.model.baseline import FEWEST_RUNS, Baseline, Commit, Result
 from perfgate.model.errors import BaselineUnreadable, ConfigInvalid, NotMeasured, PerfgateError
 from perfgate.model.machine import Machine, differing
 from perfgate.model.metric import Values
@@ -41,8 +42,12 @@ from perfgate.model.settings import Policy
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 from perfgate.store import Store
+from perfgate.system import git
 from perfgate.system.process import ignore
 from perfgate.words import say
+
+MOST_UNCOMMITTED: Final = 3
+"""Paths that are kept of what no commit holds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +74,6 @@ class Gate:
     ) -> None:
         self.root, self.settings = of.root, of.settings
         self.store = Store(of.root, of.settings.baselines)
-        self.checkout = WorkingTree(root=of.root, baselines=of.settings.baselines)
         self.started_at = datetime.now(UTC)
         self.verdicts: dict[str, Verdict] = {}
         self.results: dict[str, Result] = {}
@@ -175,7 +179,7 @@ class Gate:
         if self._lacking is not None:
             raise self._lacking
         if self.machine is None:
-            _ = self.checkout.commit  # while the working tree is as it was checked out
+            _ = self.commit  # while the working tree is as it was checked out
             expected = self.settings.machine
             try:
                 _, machine = self._laboratory.looked
@@ -290,10 +294,18 @@ class Gate:
             then = sorted(baseline.occasions, key=lambda one: one.measured_at)
             if differs := differing((one.environment for one in then), lab.environment):
                 notes.append(differs)
-        if (same := self.checkout.same_as(self._against)) is not None:
-            notes.append(same)
+        commit, against = self.commit, self._against
+        if commit and against and not commit.dirty and commit.sha == against.commit:
+            notes.append(
+                note(
+                    "both-sides-are-one-commit",
+                    Severity.WARN,
+                    commit=commit.sha[:SHOWN_SHA],
+                    revision=against.revision,
+                )
+            )
         shown = (Outcome.NO_BASELINE, Outcome.INCOMPARABLE)
-        commit, uncommitted = self.checkout.measured()
+        commit, uncommitted = self._commit_now()
         if verdict.outcome in shown and uncommitted:
             notes.append(note("measured-uncommitted", paths=uncommitted))
         return Result(
@@ -309,6 +321,28 @@ class Gate:
             environment=lab.environment,
             verdict=noting(verdict, *notes),
         )
+
+    # Which commit is measured
+
+    @cached_property
+    def commit(self) -> Commit | None:
+        """What is checked out, asked once; to be asked before anything is measured or written."""
+        return git.read_commit(self.root, baselines=self.settings.baselines)
+
+    def _commit_now(self) -> tuple[Commit | None, tuple[str, ...]]:
+        """The commit that was checked out when the gate began, dirty if that has changed since, and
+        a few of the paths that no commit holds."""
+        baselines = self.settings.baselines
+        commit, now = self.commit, git.read_commit(self.root, baselines=baselines)
+        if commit is None or now is None:
+            commit = now
+        elif (now.sha, now.dirty) != (commit.sha, False):
+            commit = commit.model_copy(update={"dirty": True})
+        paths: tuple[str, ...] = ()
+        if commit is not None and commit.dirty:
+            with suppress(PerfgateError):
+                paths = git.changes(self.root, baselines=baselines)[:MOST_UNCOMMITTED]
+        return commit, paths
 
     # What it takes
 

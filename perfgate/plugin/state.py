@@ -347,7 +347,7 @@ def _document_of(
         shut_by=tuple(map(say.in_one_line, shut)),
         shut_codes=tuple(one.code for one in shut),
         machine=gate.machine,
-        commit=gate.checkout.commit,
+        commit=gate.commit,
         label=label,
         shard=shard,
         choice=part,
