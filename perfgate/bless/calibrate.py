@@ -19,8 +19,7 @@ from itertools import groupby
 import numpy as np
 
 from perfgate.bless.holds import WANTED_OCCASIONS
-from perfgate.bless.refusals import few
-from perfgate.bless.repeats import Repeats, gated, repeats, why_no_repeat
+from perfgate.bless.repeats import Repeats, few, gated, repeats, why_no_repeat
 from perfgate.judge.compare import FLOOR_SD, PRIOR_DF, Floats, between_occasions
 from perfgate.judge.hold import holds
 from perfgate.judge.looks import STORED_PLAN
