@@ -120,9 +120,9 @@ def gate() -> None:
 )
 def clean(*, before: bool) -> None:
     """Leave the runner free and clean: end what still runs of a gate, and remove what it kept."""
-    from perfgate.github import job, leftovers
+    from perfgate.github import job
 
-    notes = leftovers.clean(_job(), before=before)
+    notes = job.clean(_job(), before=before)
     for one in notes:
         show(job.said(one))
     is_stuck = any(one.severity is Severity.INVALID for one in notes)
