@@ -18,7 +18,6 @@ from perfgate.judge.compare import Learnt
 from perfgate.judge.evidence import Evidence
 from perfgate.judge.hold import learn
 from perfgate.judge.judge import judge
-from perfgate.model.baseline import Baseline
 from perfgate.model.errors import NotMeasured, RevisionMissing, SideMissing
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, note, noted
@@ -40,7 +39,6 @@ class Ended(Exception):
         self.outcome, self.why = outcome, why
         self.shows = shows
         """Whether it is measured all the same, since a bless of that helps."""
-        super().__init__(why.code)
 
 
 class SideUnavailable(Exception):
@@ -50,7 +48,6 @@ class SideUnavailable(Exception):
         self.why = why
         self.in_no_form = in_no_form
         """Whether no other form of an A/B run can be had either."""
-        super().__init__(why.code)
 
 
 @dataclass
@@ -78,8 +75,6 @@ class Underway:
     spent: int = 0
     """Runs of both sides that were made before pairs."""
     ended_by_time: bool = False
-    stored: Baseline | None = None
-    """What each run is held against: the baseline, unless another commit is all there is."""
 
     def __post_init__(self) -> None:
         self.incomparable = why_incomparable(self.expected)
@@ -87,6 +82,7 @@ class Underway:
         self.blessed = None if self.incomparable else self.expected.baseline
         """The baseline, where it may be compared with."""
         self.stored = None if self.against else self.blessed
+        """What each run is held against: the baseline, unless another commit is all there is."""
 
     @property
     def own(self) -> Sequence[Run]:

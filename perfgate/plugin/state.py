@@ -192,19 +192,11 @@ def start(config: pytest.Config) -> State:
         outputs=outputs,
         choice=choice,
         shard=None if shard is None else _read_shard(shard),
-        base=None if base is None else _read_base(base),
+        base=None if base is None else Base.model_validate_json(Path(base).read_bytes()),
         scripts=scripts_of(filter(holds_command, workload_files(workloads))),
         screen=Screen(width=writer.fullwidth, colour=writer.hasmarkup),
         gate=_gate_of(config, settings),
     )
-
-
-def _read_base(file: str) -> Base:
-    """Return what is known of the branch that a change is for."""
-    try:
-        return Base.model_validate_json(Path(file).read_bytes())
-    except (OSError, ValidationError) as broken:
-        raise ConfigInvalid("base-unreadable", file=file) from broken
 
 
 def _read_shard(given: str) -> Shard:
@@ -218,7 +210,7 @@ def _read_shard(given: str) -> Shard:
 
 def _gate_of(config: pytest.Config, settings: Settings) -> Gate:
     """Make the gate, which shows its progress on pytest's own terminal, around its capture."""
-    reporter = config.pluginmanager.getplugin("terminalreporter")
+    reporter: Any = config.pluginmanager.getplugin("terminalreporter")
     capture = config.pluginmanager.getplugin("capturemanager")
     revision, root = config.getoption("perfgate_against"), config.rootpath
     writer = config.get_terminal_writer()
@@ -237,7 +229,7 @@ def _gate_of(config: pytest.Config, settings: Settings) -> Gate:
         ),
         Progress(
             writer._file,
-            live=reporter is not None and reporter.isatty and not os.environ.get("CI"),
+            live=reporter.isatty and not os.environ.get("CI"),
             width=writer.fullwidth,
             suspend=capture.global_and_fixture_disabled if capture is not None else nullcontext,
         ),

@@ -18,7 +18,6 @@ from pydantic import ValidationError
 
 from perfgate.model.baseline import Result
 from perfgate.model.errors import ResultMissing, ResultUnreadable
-from perfgate.model.note import note
 from perfgate.model.record import LARGEST_RESULT
 from perfgate.store.disk import Disk, bytes_of, file_name, workload_of
 from perfgate.store.sealed import NotJson, first_complaint, parsed
@@ -132,9 +131,6 @@ class Results:
             raise ResultUnreadable("result-does-not-fit", path=named, why=why) from error
         except NotJson as error:
             raise ResultUnreadable("result-broken", path=named, why=error.why) from error
-        except RecursionError as error:
-            deep = note("json-nested-too-deeply")
-            raise ResultUnreadable("result-broken", path=named, why=deep) from error
 
     def kept(self, workload: str, slug: str) -> tuple[list[KeptResult], int]:
         """Return what is kept of a workload on a machine, newest first, and how many are broken."""
