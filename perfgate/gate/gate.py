@@ -165,7 +165,7 @@ class Gate:
             listed = self.store.baselines.listed(self._look().slug)
             read = [one.found for one in listed if isinstance(one.found, Baseline)]
             if self.settings.ahead != 1 and any(one.machine.torch for one in read):
-                self._hold_gpus(self._look(), f"of {self.root.name}", timeout_s=0)
+                self._hold_gpus(f"of {self.root.name}", timeout_s=0)
                 self.store.results.hide()
                 folder = self.store.results.folder.parent / STANDBY
                 self._laboratory.start_standby(folder, FEWEST_RUNS, torch)
@@ -198,7 +198,7 @@ class Gate:
         Raises:
             PerfgateError: it did not come to one.
         """
-        machine = self._look()
+        self._look()
         if self._next is not None and self._next.workload is not workload:
             self._end_next()
         too_late = NotMeasured("too-late", budget_s=self.settings.time_budget_s)
@@ -207,8 +207,8 @@ class Gate:
         with self._listener.of(workload.id):
             try:
                 timeout_s = min(self.settings.lock_timeout_s, self._time_left_s())
-                self._hold_gpus(machine, workload.id, timeout_s=timeout_s)
-                begun, self._next = self._next or self._begin(machine, workload), None
+                self._hold_gpus(workload.id, timeout_s=timeout_s)
+                begun, self._next = self._next or self._begin(workload), None
             except PerfgateError as refused:
                 raise (refused if self._time_left_s() > 0 else too_late) from None
             self._folders[workload.id] = begun.folder
@@ -219,8 +219,8 @@ class Gate:
             self.store.results.save(result, begun.folder)
             return result.verdict
 
-    def _begin(self, machine: Machine, workload: Workload) -> _Begun:
-        started_at = datetime.now(UTC)
+    def _begin(self, workload: Workload) -> _Begun:
+        machine, started_at = self._look(), datetime.now(UTC)
         expected = expectation_of(self.store, workload, machine)
         folder = self.store.results.new_folder(workload.id, machine.slug, at=started_at)
         lab = FreshLab(self._laboratory, workload, folder, baseline=expected.baseline)
@@ -241,12 +241,10 @@ class Gate:
         """Start the first runs of the next workload, while the last ones of this are read; also a
         second time, where those were ended since this workload needed more runs after all."""
         workload = self._following()
-        if workload is None or self.machine is None or workload.id in self._folders:
-            return
-        if self._time_left_s() <= 0:
+        if workload is None or workload.id in self._folders or self._time_left_s() <= 0:
             return
         with suppress(PerfgateError):  # whoever measures it meets that again, and says so
-            self._next = self._next or self._begin(self.machine, workload)
+            self._next = self._next or self._begin(workload)
             self._next.lab.start_first(*opening(self._next.underway))
 
     def _end_next(self) -> None:
@@ -258,7 +256,7 @@ class Gate:
             with suppress(OSError):  # that of its workload, unless it holds older results
                 begun.folder.parent.rmdir()
 
-    def _hold_gpus(self, machine: Machine, workload: str, *, timeout_s: float) -> None:
+    def _hold_gpus(self, workload: str, *, timeout_s: float) -> None:
         """Hold the GPUs, if this gate does not yet, and end and remove what killed gates have left.
 
         Raises:
@@ -267,7 +265,7 @@ class Gate:
         if self._gpus is not None:
             return
         lock = gpu_lock(
-            machine.gpus,
+            self._look().gpus,
             timeout_s=timeout_s,
             on_wait=self._say,
             workload=workload,
