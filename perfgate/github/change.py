@@ -70,11 +70,17 @@ def compare(
         tip = f"refs/remotes/origin/{branch}"
         on = _loosened_at(root, tip, env)
         commit = git.merge_base(root, tip, "HEAD", env=env)
-        expected = _expected(root)
+        expected = here = _expected(root)
         if commit != git.resolve(root, "HEAD", env=env):
             with worktree(root, commit, folder=folder, env=env) as tree:
-                if not approved:  # else what it takes away, it takes away on purpose
-                    expected = _expected(tree.root)
+                expected = _expected(tree.root)
+                if approved:  # what it takes away, it takes away on purpose
+                    expected = {
+                        slug: {
+                            name: file for name, file in of.items() if name in here.get(slug, {})
+                        }
+                        for slug, of in expected.items()
+                    }
                 base = _state_in(tree, env)
             within = git.prefix(root, env=env)
             top = root.parents[len(within.parts) - 1] if within.parts else root
