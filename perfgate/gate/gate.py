@@ -292,13 +292,13 @@ class Gate:
             then = sorted(baseline.occasions, key=lambda one: one.measured_at)
             if differs := differing((one.environment for one in then), lab.environment):
                 notes.append(differs)
-        commit, against = self.commit, self._against
-        if commit and against and not commit.dirty and commit.sha == against.commit:
+        began, against = self.commit, self._against
+        if began and against and not began.dirty and began.sha == against.commit:
             notes.append(
                 note(
                     "both-sides-are-one-commit",
                     Severity.WARN,
-                    commit=commit.sha[:SHOWN_SHA],
+                    commit=began.sha[:SHOWN_SHA],
                     revision=against.revision,
                 )
             )
@@ -383,7 +383,7 @@ class Gate:
         expected = known = [workload.id for workload in self.workloads or ()]
         try:
             machine = self._look()
-        except PerfgateError:  # for each of them it says why nothing was measured
+        except PerfgateError:  # as the verdict of each workload says
             return [*close(expected, self.verdicts, self.settings), *not_kept]
         if self.verdicts:
             expected = [
