@@ -19,6 +19,7 @@ from perfgate.gate.conclude import (
 )
 from perfgate.gate.expect import why_no_screen
 from perfgate.gate.plan import (
+    AB_PLANS,
     BUSY_CORES,
     asked_in_pairs,
     begins_in_blocks,
@@ -28,9 +29,9 @@ from perfgate.gate.plan import (
     to_start,
     why_straight,
 )
-from perfgate.gate.underway import STAGES, Ended, SideUnavailable, Underway, step_times
+from perfgate.gate.underway import Ended, SideUnavailable, Underway, step_times
 from perfgate.judge.anchor import clock_moved
-from perfgate.judge.looks import PLANS, looks_of
+from perfgate.judge.looks import looks_of
 from perfgate.model.baseline import FEWEST_RUNS, STEP_VALUE, Baseline, BlessedRun
 from perfgate.model.metric import METRICS, PERIODS, Metric
 from perfgate.model.note import Note, Severity, note
@@ -133,8 +134,7 @@ def _by_pairs(underway: Underway, form: Form) -> Verdict:
         SideUnavailable: the other commit cannot be run, or there is no room for a first look.
         Ended: a run of the candidate came to nothing, or the two sides have other steps.
     """
-    stage, policy = STAGES[form], underway.policy
-    plan, alone = PLANS[stage], len(underway.runs)
+    plan, policy, alone = AB_PLANS[form], underway.policy, len(underway.runs)
     underway.spent = alone + plan.alone_runs
     first, most = looks_of(plan, policy, alone=alone, spent=underway.spent)
     if most < plan.fewest_to_fail:
@@ -146,11 +146,11 @@ def _by_pairs(underway: Underway, form: Form) -> Verdict:
     if form is Form.BLOCK:  # what a step takes on either side that may use all cores
         (pair,) = underway.make_pairs(Form.ALONE, 1)
         _hold_together(underway, pair)
-    verdict = underway.judged(stage)
+    verdict = underway.judged(plan.stage)
     while verdict.more and (not underway.references or underway.may_spend(2 * verdict.more)):
         for pair in underway.make_pairs(form, verdict.more):
             _hold_together(underway, pair)
-            verdict = underway.judged(stage)
+            verdict = underway.judged(plan.stage)
             if not verdict.more:
                 break
     return conclude(underway, verdict)

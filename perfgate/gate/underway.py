@@ -8,7 +8,6 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import median
-from typing import Final
 
 from perfgate.execute.lab import Lab, Pair
 from perfgate.execute.pairing import in_noise_of
@@ -26,8 +25,6 @@ from perfgate.model.sample import Form, Run
 from perfgate.model.settings import Policy
 from perfgate.model.verdict import Stage, Verdict
 
-STAGES: Final = {Form.PAIR: Stage.AB_RUN, Form.BLOCK: Stage.BLOCKS}
-"""By the form of an A/B run's pairs."""
 Affords = Callable[[int, float], bool]
 """Whether so many more runs, of so many seconds each, are within the gate's budget of time."""
 
