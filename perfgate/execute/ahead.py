@@ -30,7 +30,7 @@ from perfgate.execute.failures import RunEnd
 from perfgate.execute.folder import FIFO, held_process
 from perfgate.execute.run import Measured, OneRun, OtherSideEnded, ordered
 from perfgate.execute.script_hold import DONE, READY, TURN
-from perfgate.execute.standby import Standby
+from perfgate.execute.standby import NotWanted, Standby
 from perfgate.machine import Span, sampled
 from perfgate.machine.processes import ProcessTable, cpu_s_of
 from perfgate.model.errors import PerfgateError, WorkloadFailed
@@ -105,10 +105,6 @@ class RunFailed(Exception):
         """Which of them, from 0."""
         self.error = error
         super().__init__(str(error))
-
-
-class _CalledOff(Exception):
-    """Another run has failed, or nobody wants this one any more."""
 
 
 def start_together(
@@ -212,11 +208,8 @@ def _take_window(measuring: Sequence[_Held], turns: Sequence[Sequence[_Held]], m
     """
     waiting = sum(map(len, turns)) - len(measuring)
     quiet = max(QUIET_CORES, NSYS_CORES * waiting)
-    own, deadline, look_s = (
-        {run.id for run in measuring},
-        time.monotonic() + QUIET_PATIENCE_S,
-        LOOK_S,
-    )
+    own = {run.id for run in measuring}
+    deadline, look_s = time.monotonic() + QUIET_PATIENCE_S, LOOK_S
     while (looked := _used_by_others(mark, own, partial(time.sleep, look_s)))[1] > quiet:
         # What still spins or is written after the last of them measured, or warmed up. A child
         # that starts rests now and then, so that longer looks follow.
@@ -362,7 +355,7 @@ class _Held:
     def end_if_off(self) -> None:
         """End what is done for it where it is not wanted any more."""
         if self._off.is_set():
-            raise _CalledOff
+            raise NotWanted
 
     def tick(self) -> None:
         """End it where it is not wanted any more, or has worked for too long by itself."""
