@@ -26,9 +26,9 @@ from typing import Final, cast
 from uuid import uuid4
 
 from perfgate.execute.context import RunContext
-from perfgate.execute.failures import RunEnd
+from perfgate.execute.failures import OtherSideEnded, RunEnd
 from perfgate.execute.folder import FIFO, held_process
-from perfgate.execute.run import Measured, OneRun, OtherSideEnded, ordered
+from perfgate.execute.run import Measured, OneRun, ordered
 from perfgate.execute.script_hold import DONE, READY, TURN
 from perfgate.execute.standby import NotWanted, Standby
 from perfgate.machine import Span, sampled

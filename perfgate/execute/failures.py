@@ -52,6 +52,11 @@ class RunEnd:
         )
 
 
+class OtherSideEnded(WorkloadFailed):
+    """The other side of the pair ended first: it has not failed yet, as far as is known here, but
+    will."""
+
+
 def refuse_missing(end: RunEnd, tree: Worktree) -> None:
     """Refuse a function or parameters that are younger than the commit; another workload may fail
     there.
@@ -72,16 +77,17 @@ def refuse_failed(end: RunEnd) -> None:
 
     Raises:
         WorkloadFailed: it raised, exited, was killed, skipped itself or took the wrong number of
-        steps. WorkloadTimedOut: it did not end in time.
+        steps. OtherSideEnded: that of the A/B run is to blame. WorkloadTimedOut: it did not end in
+        time.
     """
     if end.outcome.timed_out:
         raise _out_of_time(end)
-    why = _why(end)
+    why, report = _why(end), end.worker_report
     if why is not None:
         advice = (note(_ADVICE[why.code]),) if why.code in _ADVICE else ()
-        raise WorkloadFailed(
-            "workload-failed", workload=end.workload.id, why=why, see=(*advice, *end.see)
-        )
+        is_abandoned = report is not None and report.ending is Ending.ABANDONED
+        error = OtherSideEnded if is_abandoned else WorkloadFailed
+        raise error("workload-failed", workload=end.workload.id, why=why, see=(*advice, *end.see))
 
 
 def _out_of_time(end: RunEnd) -> PerfgateError:

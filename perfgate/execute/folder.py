@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -31,7 +31,7 @@ from perfgate.profilers.nsys.export.scrub import scrub
 from perfgate.profilers.nsys.profile import LOG as NSYS_LOG
 from perfgate.profilers.seam import Captured
 from perfgate.system.ending import abandoned, end_all
-from perfgate.system.files import UNDERWAY, files_below, left
+from perfgate.system.files import UNDERWAY, files_below, left, refused_as
 
 ORDER: Final = "order.json"
 WORKER_REPORT: Final = "worker-report.json"
@@ -56,13 +56,11 @@ def make_folder(folder: Path) -> None:
     Raises:
         StoreFailed: it is there already, or the disk does not take it.
     """
-    try:
+    with writing(folder):
         folder.mkdir(parents=True)
         (folder / IMPORTS).mkdir()
         for module, name in PROGRAMS.items():
             shutil.copyfile(str(module.__file__), folder / IMPORTS / f"{name}.py")
-    except OSError as refused:
-        raise not_written("run-folder-not-written", folder, refused) from refused
 
 
 def write_order(folder: Path, order: Order) -> None:
@@ -71,15 +69,18 @@ def write_order(folder: Path, order: Order) -> None:
     Raises:
         StoreFailed: the disk does not take it.
     """
-    try:
+    with writing(folder):
         (folder / ORDER).write_text(order.model_dump_json(indent=2), encoding="utf-8")
         for way in (order.blocks, order.hold):
             if way is not None:
                 os.mkfifo(way.own)
         if order.hold is not None:
             os.mkfifo(order.hold.other)
-    except OSError as refused:
-        raise not_written("run-folder-not-written", folder, refused) from refused
+
+
+def writing(folder: Path) -> AbstractContextManager[None]:
+    """Raise StoreFailed where the disk refuses what is written into a run's folder."""
+    return refused_as(StoreFailed, "run-folder-not-written", folder=str(folder))
 
 
 def read_worker_report(folder: Path, cleaner: Cleaner) -> WorkerReport | None:
@@ -148,9 +149,9 @@ def clean_log(log: Path, cleaner: Cleaner) -> None:
         log.write_text(cleaned, encoding="utf-8")
 
 
-def reports_folder(raw: Path, captured: Captured) -> Path:
+def reports_folder(captured: Captured) -> Path:
     """Where nsys's summaries of a capture are, among nsys's own files."""
-    return raw / f"{captured.sqlite.stem}-reports"
+    return captured.sqlite.with_name(f"{captured.sqlite.stem}-reports")
 
 
 def keep_exports(captures: Sequence[Captured], folder: Path) -> None:
@@ -159,13 +160,10 @@ def keep_exports(captures: Sequence[Captured], folder: Path) -> None:
     Raises:
         StoreFailed: the disk does not take them.
     """
-    for index, captured in enumerate(captures):
-        reports = reports_folder(folder / RAW, captured)
-        try:
+    with refused_as(StoreFailed, "export-not-kept", folder=str(folder)):
+        for index, captured in enumerate(captures):
             scrub(captured.sqlite, folder / f"capture-{index}.sqlite")
-            shutil.copytree(reports, folder / f"capture-{index}-reports")
-        except OSError as refused:
-            raise not_written("export-not-kept", folder, refused) from refused
+            shutil.copytree(reports_folder(captured), folder / f"capture-{index}-reports")
 
 
 def clear(folder: Path, *, keep_captures: bool = False) -> None:
@@ -176,11 +174,6 @@ def clear(folder: Path, *, keep_captures: bool = False) -> None:
     if not keep_captures:
         shutil.rmtree(folder / RAW, ignore_errors=True)
         shutil.rmtree(folder / IMPORTS, ignore_errors=True)
-
-
-def not_written(code: str, folder: Path, refused: OSError) -> StoreFailed:
-    """What is raised of a folder that a disk refuses."""
-    return StoreFailed(code, folder=str(folder), why=refused.strerror or str(refused))
 
 
 # What a killed gate left

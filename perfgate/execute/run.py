@@ -13,12 +13,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
-from perfgate.execute.captures import OfCapture, measure_capture, notes_of, processes_of
+from perfgate.execute.captures import measure_captures
 from perfgate.execute.command import start_of, worker_command
 from perfgate.execute.context import RunContext
 from perfgate.execute.failures import (
@@ -47,11 +47,11 @@ from perfgate.execute.script_hold import FIFOS
 from perfgate.execute.side_environment import declared_there, workload_there
 from perfgate.execute.standby import Standby
 from perfgate.machine import RankWatch, sampled
-from perfgate.model.errors import StepsNotFound, WorkloadFailed
+from perfgate.model.errors import StepsNotFound
 from perfgate.model.machine import Conditions, tuning
 from perfgate.model.note import Note, Severity, note
-from perfgate.model.order import Blocks, Ending, Hold, Order, WorkerReport
-from perfgate.model.sample import Form, ProcessSample, Run
+from perfgate.model.order import Blocks, Hold, Order, WorkerReport
+from perfgate.model.sample import Form, Run
 from perfgate.model.workload import Workload
 from perfgate.profilers.nsys.output import signal_name
 from perfgate.profilers.nsys.profile import profile
@@ -101,11 +101,6 @@ def measure_run(
         return one.measured(end, samples.conditions(), busy)
 
 
-class OtherSideEnded(WorkloadFailed):
-    """The other side of the pair ended first: it has not failed yet, as far as is known here, but
-    will."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class OneRun:
     """One run whose folder and order are there, for nsys or another tool to start."""
@@ -130,9 +125,9 @@ class OneRun:
         """What the worker has reported by now."""
         return read_worker_report(self.folder, self.spec.cleaner)
 
-    @property
+    @cached_property
     def import_logs(self) -> tuple[ImportLog, ...]:
-        """What its processes have logged by now."""
+        """What its processes have logged, once they have ended."""
         return read_import_logs(self.folder / IMPORTS)
 
     def run(self, *, on_tick: OnTick = ignore) -> RunEnd:
@@ -152,13 +147,7 @@ class OneRun:
 
         outcome = self.profiled(on_tick=tick)
         end = self._end(outcome, keep_log(outcome.log, self.folder, self.spec.cleaner))
-        try:
-            refuse_failed(end)
-        except WorkloadFailed as failed:
-            report = end.worker_report
-            if report is not None and report.ending is Ending.ABANDONED:
-                raise OtherSideEnded(failed.code, **failed.fields) from failed
-            raise
+        refuse_failed(end)
         refuse_uncaptured(end)
         return end
 
@@ -220,13 +209,14 @@ class OneRun:
             StoreFailed: the disk did not take it.
         """
         outcome, worker_report = end.outcome, end.worker_report
-        tool, raw, workload = self.context.tool, self.spec.folder, self.workload
+        workload, ranks = self.workload, self.ranks.ranks
         if workload.steps is None and worker_report is not None:  # so many did it choose
             steps = max(worker_report.turns - workload.warmup, 1)
             workload = workload.model_copy(update={"steps": steps})
-        captures = [measure_capture(workload, tool, one, raw, on_tick) for one in outcome.captures]
         try:
-            processes = processes_of(workload, captures, self.ranks.ranks)
+            processes, notes = measure_captures(
+                workload, self.context, outcome.captures, ranks, on_tick=on_tick
+            )
         except StepsNotFound as missing:
             if workload.form != "command":
                 raise
@@ -244,7 +234,7 @@ class OneRun:
             begins=None if self.blocks is None else self.blocks.begins,
             folder=self.folder.name,
             notes=(
-                *self._notes(workload, processes, captures),
+                *notes,
                 *(() if busy is None else (note("busy-before", Severity.INVALID, why=busy),)),
             ),
         )
@@ -267,21 +257,6 @@ class OneRun:
             return tuning(self.spec.env, places=places)
         seen = self.ranks.tuning
         return next((tuning(seen[pid], places=places) for pid in took_steps if pid in seen), None)
-
-    def _notes(
-        self,
-        workload: Workload,
-        processes: tuple[ProcessSample, ...],
-        captures: Sequence[OfCapture],
-    ) -> tuple[Note, ...]:
-        """All that is known besides the numbers, each once, what makes the run INVALID first."""
-        found = [
-            *notes_of(workload, self.context.machine, processes),
-            *(one for capture in captures for one in capture.notes),
-            *(one for process in processes for one in process.notes),
-        ]
-        once = [one for place, one in enumerate(found) if one not in found[:place]]
-        return tuple(sorted(once, key=lambda one: one.severity is not Severity.INVALID))
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from uuid import uuid4
 from perfgate.execute import torch_first
 from perfgate.execute.command import start_of
 from perfgate.execute.context import RunContext
-from perfgate.execute.folder import make_folder, not_written
+from perfgate.execute.folder import make_folder, writing
 from perfgate.machine.processes import free_bytes
 from perfgate.model.workload import Workload
 from perfgate.profilers.nsys.profile import profile
@@ -124,10 +124,8 @@ class ReadyWorker:
         make_folder(self.folder)
         self._held.enter_context(underway(self.folder))
         fifo = str(self.folder / torch_first.FIFO)
-        try:
+        with writing(self.folder):
             os.mkfifo(fifo)
-        except OSError as refused:
-            raise not_written("run-folder-not-written", self.folder, refused) from refused
         self._says = os.open(fifo, os.O_RDWR)  # also for reading: nobody need read it yet
         self._held.callback(os.close, self._says)
         spec = replace(self.spec, argv=(self._context.python, "-m", torch_first.NAME, fifo))
@@ -143,10 +141,8 @@ class ReadyWorker:
         is_alike = replace(spec, cleaner=self.spec.cleaner) == self.spec
         if not self.is_free or not is_alike or workload.pass_env or self._ran.done():
             return False
-        try:
+        with writing(folder):
             folder.symlink_to(self.folder)  # it goes there when nothing writes into it any more
-        except OSError as refused:
-            raise not_written("run-folder-not-written", folder, refused) from refused
         self.spec, self.withheld, self._of = spec, withheld, folder
         return True
 
