@@ -39,7 +39,6 @@ from perfgate.model.note import Note, note
 from perfgate.model.order import RUN_COOKIE, Blocks
 from perfgate.model.sample import Form
 from perfgate.model.workload import Workload
-from perfgate.system.ending import marks_of
 from perfgate.system.process import OutOfTime, ignore
 from perfgate.system.signals import holding_signals_back
 
@@ -235,14 +234,11 @@ def _used_by_others(
 ) -> tuple[dict[int, float], float]:
     """CPU time, by process, that all runs but some use meanwhile, and how many cores these keep
     busy; a process that ends takes nothing from what the others used."""
-    before, began = cpu_s_of(mark), time.monotonic()
+    before, began = cpu_s_of(mark, but=own), time.monotonic()
     meanwhile()
     lasted_s = max(time.monotonic() - began, LOOK_S)
-    used: dict[int, float] = {}
-    for pid, cpu_s in cpu_s_of(mark).items():
-        more_s, marks = cpu_s - before.get(pid, 0.0), marks_of(pid)
-        if more_s > 0 and mark in marks and marks.isdisjoint(own):
-            used[pid] = more_s
+    after = cpu_s_of(mark, but=own)
+    used = {pid: more_s for pid in after if (more_s := after[pid] - before.get(pid, 0.0)) > 0}
     return used, sum(used.values()) / lasted_s
 
 

@@ -79,24 +79,14 @@ def start_of(
     return spec, withheld
 
 
-def worker_command(
-    workload: Workload,
-    order: Path,
-    *,
-    python: str,
-    pytest_options: tuple[str, ...],
-    is_pinned: bool = False,
-) -> tuple[str, ...]:
-    """The command line of one run: the script itself, or a pytest that runs the one function.
-
-    `is_pinned` keeps the current folder, which may hold another perfgate, from coming before
-    PYTHONPATH.
-    """
+def worker_command(context: RunContext, workload: Workload, order: Path) -> tuple[str, ...]:
+    """The command line of one run: the script itself, or a pytest that runs the one function."""
     if workload.command is not None:
         return workload.command
     return (
-        python,
-        *(("-P",) if is_pinned else ()),
+        context.python,
+        # A checkout, the current folder, may hold another perfgate: PYTHONPATH is to come first.
+        *(() if context.tree is None else ("-P",)),
         "-m",
         "pytest",
         f"--perfgate-worker={order}",
@@ -114,8 +104,8 @@ def worker_command(
         "-p",
         "no:threadexception",
         "--runxfail",  # what a mark expects is of the gate's own item
-        *starting_options_of(pytest_options),
-        *pytest_options,
+        *starting_options_of(context.pytest_options),
+        *context.pytest_options,
         "--override-ini=addopts=",
     )
 

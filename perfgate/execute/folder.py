@@ -31,7 +31,7 @@ from perfgate.profilers.nsys.export.scrub import scrub
 from perfgate.profilers.nsys.profile import LOG as NSYS_LOG
 from perfgate.profilers.seam import Captured
 from perfgate.system.ending import abandoned, end_all
-from perfgate.system.files import UNDERWAY, files_below, left, refused_as
+from perfgate.system.files import UNDERWAY, left, refused_as
 
 ORDER: Final = "order.json"
 WORKER_REPORT: Final = "worker-report.json"
@@ -197,21 +197,19 @@ def end_killed_gates() -> Note | None:
 def remove_killed_runs(results: Path, cleaner: Cleaner) -> Note | None:
     """Remove what runs of killed gates have left below the kept results, but for their logs; how
     many these were."""
-    # One that came to its end has left its result, and no such run below it. Those under Nsight
-    # Compute lie next to the results.
-    gates = (*results.glob("*/*/*"), *results.parent.glob("ncu/*"))
-    folders = [one for one in gates if one.is_dir() and not one.is_symlink()]
-    ended = [one for one in folders if not (one / "result.json").exists()]
-    marks = [mark for gate in ended for mark in files_below(gate) if mark.name == UNDERWAY]
-    # What a worker on standby has left lies where it was started.
-    linked = [one for gate in ended for one in gate.iterdir() if one.is_symlink()]
-    removed = sum(_remove_if_left(mark.parent, cleaner) for mark in marks)
-    for link in linked:
-        folder = link.resolve()
-        if folder.parent.name == STANDBY and _remove_if_left(folder, cleaner):
+    removed = 0
+    # Those under Nsight Compute lie next to the results.
+    for run in (*results.glob("*/*/*/*"), *results.parent.glob("ncu/*")):
+        # What a worker on standby has left lies where it was started.
+        is_link = run.is_symlink()
+        made = run.resolve() if is_link else run
+        is_ours = made.parent.name == STANDBY or not is_link
+        # A gate that came to its end has left its result, and no such run.
+        if is_ours and not (run.parent / "result.json").exists() and _remove_if_left(made, cleaner):
             removed += 1
-            link.unlink()
-            shutil.move(folder, link)
+            if is_link:
+                run.unlink()
+                shutil.move(made, run)
     for standby in results.parent.glob(f"{STANDBY}/*"):
         with left(standby) as is_left:
             if is_left or not (standby / UNDERWAY).exists():

@@ -296,14 +296,7 @@ def ordered(
         blocks=blocks,
         hold=hold,
     )
-    argv = worker_command(
-        workload,
-        folder / ORDER,
-        python=context.python,
-        pytest_options=context.pytest_options,
-        is_pinned=tree is not None,
-    )
-    ready = None
+    argv, ready = worker_command(context, workload, folder / ORDER), None
     if standby is not None and hold is not None and blocks is None:
         ready = standby.take(context, workload, folder)
     if ready is not None:

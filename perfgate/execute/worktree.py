@@ -92,7 +92,18 @@ def worktree(
     """
     commit = git.resolve(root, revision, env=env)
     origin, origin_top = root.resolve(), git.top(root, env=env)
-    with _home(root, folder.resolve(), commit, env) as home:
+    folder = folder.resolve()
+    home = folder / f"{commit[:SHOWN_SHA]}-{secrets.token_hex(4)}"
+    with ExitStack() as held:
+        with writing(commit, folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            ignore = folder.parent / ".gitignore"
+            if not ignore.exists():
+                ignore.write_text("*\n", encoding="utf-8")
+            remove_abandoned(root, folder, env=env)
+            held.callback(_remove, root, home, env)
+            home.mkdir()
+            held.enter_context(underway(home))
         top = home / "checkout"
         git.add_worktree(root, top, commit, env=env)
         yield Worktree(
@@ -166,23 +177,6 @@ def remove_abandoned(root: Path, folder: Path, *, env: Mapping[str, str]) -> tup
                     _remove(root, home, env)
                     removed.append(home.name)
     return tuple(removed)
-
-
-@contextmanager
-def _home(root: Path, folder: Path, commit: str, env: Mapping[str, str]) -> Iterator[Path]:
-    """Make a folder of one's own and remove it, together with the worktree in it."""
-    home = folder / f"{commit[:SHOWN_SHA]}-{secrets.token_hex(4)}"
-    with ExitStack() as held:
-        with writing(commit, folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            ignore = folder.parent / ".gitignore"
-            if not ignore.exists():
-                ignore.write_text("*\n", encoding="utf-8")
-            remove_abandoned(root, folder, env=env)
-            held.callback(_remove, root, home, env)
-            home.mkdir()
-            held.enter_context(underway(home))
-        yield home
 
 
 def _remove(root: Path, home: Path, env: Mapping[str, str]) -> None:

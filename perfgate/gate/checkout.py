@@ -7,7 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from perfgate.execute.lab import SHOWN_SHA, Against
+from perfgate.execute.lab import Against
+from perfgate.execute.worktree import SHOWN_SHA
 from perfgate.model.baseline import Commit
 from perfgate.model.errors import PerfgateError
 from perfgate.model.note import Note, Severity, note
