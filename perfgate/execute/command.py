@@ -11,7 +11,7 @@ from typing import Final
 
 from perfgate.execute.addopts import starting_options_of
 from perfgate.execute.context import RunContext
-from perfgate.execute.folder import IMPORTS, RAW
+from perfgate.execute.folder import IMPORTS, ORDER, RAW
 from perfgate.execute.import_log import FOLDER, HOLD, ON_SIGTERM
 from perfgate.execute.side_environment import environment_there
 from perfgate.model.order import RUN_COOKIE
@@ -42,8 +42,7 @@ def start_of(
     shares_core: bool = False,
     is_held: bool = False,
 ) -> tuple[ProfileSpec, tuple[str, ...]]:
-    """What a run in a folder is started with besides its command line, and the names of the
-    variables that are withheld.
+    """What a run in a folder is started with, and the names of the variables that are withheld.
 
     What the workload's own file sets is no secret, and is meant for it.
     """
@@ -65,7 +64,7 @@ def start_of(
     if capture is CaptureMode.CUDA_PROFILER_API and not context.machine.gpus:
         capture = CaptureMode.ALL  # nobody can call it: the steps' name says what is measured
     spec = ProfileSpec(
-        argv=(),
+        argv=worker_command(context, workload, folder / ORDER),
         folder=folder / RAW,
         cwd=cwd,
         env=env,

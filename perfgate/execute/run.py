@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Final
 from uuid import uuid4
 
 from perfgate.execute.captures import measure_captures
-from perfgate.execute.command import start_of, worker_command
+from perfgate.execute.command import start_of
 from perfgate.execute.context import RunContext
 from perfgate.execute.failures import (
     RunEnd,
@@ -31,7 +31,6 @@ from perfgate.execute.failures import (
 from perfgate.execute.folder import (
     IMPORTS,
     LOG,
-    ORDER,
     WORKER_REPORT,
     ImportLog,
     clear,
@@ -296,11 +295,11 @@ def ordered(
         blocks=blocks,
         hold=hold,
     )
-    argv, ready = worker_command(context, workload, folder / ORDER), None
+    ready = None
     if standby is not None and hold is not None and blocks is None:
         ready = standby.take(context, workload, folder)
     if ready is not None:
-        spec, withheld = ready.spec, ready.withheld
+        spec, withheld, profiled = ready.spec, ready.withheld, ready.profiled
     else:
         make_folder(folder)
         spec, withheld = start_of(
@@ -311,10 +310,7 @@ def ordered(
             shares_core=blocks is not None,
             is_held=hold is not None,
         )
-    spec = replace(spec, argv=argv)
-    profiled = partial(profile, context.tool, spec)
-    if ready is not None:
-        profiled = partial(ready.profiled, argv)
+        profiled = partial(profile, context.tool, spec)
     write_order(folder, order)
     with underway(folder):
         try:

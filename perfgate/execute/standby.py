@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import replace
@@ -138,7 +137,8 @@ class ReadyWorker:
             StoreFailed: the run's folder cannot be made.
         """
         spec, withheld = self._start_of(context, workload)
-        is_alike = replace(spec, cleaner=self.spec.cleaner) == self.spec
+        own = self.spec
+        is_alike = replace(spec, argv=own.argv, cleaner=own.cleaner) == own
         if not self.is_free or not is_alike or workload.pass_env or self._ran.done():
             return False
         with writing(folder):
@@ -146,9 +146,9 @@ class ReadyWorker:
         self.spec, self.withheld, self._of = spec, withheld, folder
         return True
 
-    def profiled(self, argv: Sequence[str], *, on_tick: OnTick) -> ProfileOutcome:
+    def profiled(self, *, on_tick: OnTick) -> ProfileOutcome:
         """Let it go on as its run's pytest, to the end."""
-        self._on_tick = on_tick
+        self._on_tick, argv = on_tick, self.spec.argv
         words = argv[argv.index("pytest") + 1 :]
         os.write(self._says, f"{json.dumps(words)}\n".encode())
         return self._ran.result()

@@ -12,10 +12,6 @@ from perfgate.execute.script_hold import DONE, READY, TURN
 from perfgate.execute.worker.endings import Abandoned
 from perfgate.model.order import Blocks, Hold
 
-LEFT: Final = b"l"
-"""The loop was left before its end. A process that is killed says nothing, and is known by the end
-of the file."""
-
 
 class Handover:
     """One side's end of the two FIFOs by which processes work in turns.
@@ -53,10 +49,10 @@ class Handover:
         """Whether the other side has taken all its steps."""
         self.abandoned: Abandoned | None = None
         """Why no turn is to be expected any more."""
-        close = weakref.WeakMethod(self._close)
+        leave = weakref.WeakMethod(self.leave)
         # A loader's process that outlives this one would keep the file open; and what it does is no
         # handing over.
-        os.register_at_fork(after_in_child=lambda: (bound := close()) and bound())
+        os.register_at_fork(after_in_child=lambda: (bound := leave()) and bound())
 
     def begin(self) -> None:
         """Wait, on the side that does not begin, for the first turn; does nothing the second time.
@@ -88,13 +84,15 @@ class Handover:
             self._say(DONE)
             while not self.is_alone and self._hear() == TURN:
                 pass
-            self._close()
+            self.leave()
 
     def leave(self) -> None:
-        """Hand over for good before the end; does nothing after `end`."""
+        """Let go, also before the end, as a process that is killed does: the other side knows by
+        the end of the file. Does nothing the second time."""
         if self._own is not None:
-            self._say(LEFT)
-            self._close()
+            os.close(self._own)
+            os.close(self._other)
+            self._own = None
 
     def _wait(self) -> None:
         heard = self._hear()
@@ -122,9 +120,3 @@ class Handover:
 
     def _say(self, word: bytes) -> None:
         os.write(self._other, word)
-
-    def _close(self) -> None:
-        if self._own is not None:
-            os.close(self._own)
-            os.close(self._other)
-            self._own = None
