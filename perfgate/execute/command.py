@@ -41,8 +41,8 @@ def start_of(
     run_id: str,
     shares_core: bool = False,
     is_held: bool = False,
-) -> tuple[ProfileSpec, tuple[str, ...]]:
-    """What a run in a folder is started with, and the names of the variables that are withheld.
+) -> ProfileSpec:
+    """What a run in a folder is started with.
 
     What the workload's own file sets is no secret, and is meant for it.
     """
@@ -63,11 +63,12 @@ def start_of(
     capture = workload.capture
     if capture is CaptureMode.CUDA_PROFILER_API and not context.machine.gpus:
         capture = CaptureMode.ALL  # nobody can call it: the steps' name says what is measured
-    spec = ProfileSpec(
+    return ProfileSpec(
         argv=worker_command(context, workload, folder / ORDER),
         folder=folder / RAW,
         cwd=cwd,
         env=env,
+        withheld=withheld,
         # What counts of one that is held is what it works for; whoever holds it looks after that.
         timeout_s=math.inf if is_held else workload.timeout_s,
         capture=capture,
@@ -75,7 +76,6 @@ def start_of(
         until=None if workload.form == "command" else END_RANGE,
         cleaner=context.cleaner.knowing(given, (*workload.pass_env,)),
     )
-    return spec, withheld
 
 
 def worker_command(context: RunContext, workload: Workload, order: Path) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
@@ -111,7 +111,6 @@ class OneRun:
     spec: ProfileSpec
     profiled: Callable[..., ProfileOutcome]
     """Profiles it, as `profile` does; takes `on_tick`."""
-    withheld: tuple[str, ...]
     blocks: Blocks | None
     hold: Hold | None
     form: Form
@@ -145,7 +144,8 @@ class OneRun:
             on_tick()
 
         outcome = self.profiled(on_tick=tick)
-        end = self._end(outcome, keep_log(outcome.log, self.folder, self.spec.cleaner))
+        kept = keep_log(outcome.log, self.folder, self.spec.cleaner)
+        end = self._end(replace(outcome, log=kept))
         refuse_failed(end)
         refuse_uncaptured(end)
         return end
@@ -157,25 +157,23 @@ class OneRun:
         is not known.
         """
         was_killed = exit_status is not None and exit_status < 0
-        log = self.folder / LOG
         outcome = ProfileOutcome(
             exit_status=exit_status,
             signal=signal_name(-(exit_status or 0)) if was_killed else None,
             timed_out=timed_out,
             tail=tuple(tail),
-            log=log,
+            log=self.folder / LOG,
         )
-        refuse_failed(self._end(outcome, log))
+        refuse_failed(self._end(outcome))
         self._code()
 
-    def _end(self, outcome: ProfileOutcome, log: Path) -> RunEnd:
+    def _end(self, outcome: ProfileOutcome) -> RunEnd:
         """How it ended; refuses a workload that its commit does not have."""
         end = RunEnd(
             workload=self.workload,
             outcome=outcome,
             worker_report=self.worker_report,
-            log=log,
-            withheld=self.withheld,
+            withheld=self.spec.withheld,
         )
         if self.context.tree is not None:
             refuse_missing(end, self.context.tree)
@@ -241,7 +239,7 @@ class OneRun:
             run=run,
             worker_report=worker_report,
             code=code,
-            withheld=self.withheld,
+            withheld=self.spec.withheld,
             environment=self._tuning(took_steps),
             import_logs=self.import_logs,
         )
@@ -299,10 +297,10 @@ def ordered(
     if standby is not None and hold is not None and blocks is None:
         ready = standby.take(context, workload, folder)
     if ready is not None:
-        spec, withheld, profiled = ready.spec, ready.withheld, ready.profiled
+        spec, profiled = ready.spec, ready.profiled
     else:
         make_folder(folder)
-        spec, withheld = start_of(
+        spec = start_of(
             context,
             workload,
             folder,
@@ -320,7 +318,6 @@ def ordered(
                 folder=folder,
                 spec=spec,
                 profiled=profiled,
-                withheld=withheld,
                 blocks=blocks,
                 hold=hold,
                 form=form if blocks is None else Form.BLOCK,

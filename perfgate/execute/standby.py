@@ -107,7 +107,7 @@ class ReadyWorker:
         self._on_tick: OnTick = ignore
         """What its run does while it lasts."""
         self._held = ExitStack()
-        self.spec, self.withheld = self._start_of(context, UNKNOWN)
+        self.spec = self._start_of(context, UNKNOWN)
 
     @property
     def is_free(self) -> bool:
@@ -136,14 +136,13 @@ class ReadyWorker:
         Raises:
             StoreFailed: the run's folder cannot be made.
         """
-        spec, withheld = self._start_of(context, workload)
-        own = self.spec
+        spec, own = self._start_of(context, workload), self.spec
         is_alike = replace(spec, argv=own.argv, cleaner=own.cleaner) == own
         if not self.is_free or not is_alike or workload.pass_env or self._ran.done():
             return False
         with writing(folder):
             folder.symlink_to(self.folder)  # it goes there when nothing writes into it any more
-        self.spec, self.withheld, self._of = spec, withheld, folder
+        self.spec, self._of = spec, folder
         return True
 
     def profiled(self, *, on_tick: OnTick) -> ProfileOutcome:
@@ -167,9 +166,7 @@ class ReadyWorker:
                 shutil.move(self.folder, self._of)
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _start_of(
-        self, context: RunContext, workload: Workload
-    ) -> tuple[ProfileSpec, tuple[str, ...]]:
+    def _start_of(self, context: RunContext, workload: Workload) -> ProfileSpec:
         return start_of(context, workload, self.folder, run_id=self._run_id, is_held=True)
 
     def _tick(self) -> None:

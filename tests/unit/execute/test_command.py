@@ -81,4 +81,4 @@ def test_without_a_gpu_nobody_can_open_the_capture(
 ) -> None:
     workload = records.workload().model_copy(update={"capture": capture})
     context = replace(context_of(tmp_path), machine=machine)
-    assert start_of(context, workload, tmp_path / "run", run_id="r")[0].capture == window
+    assert start_of(context, workload, tmp_path / "run", run_id="r").capture == window
