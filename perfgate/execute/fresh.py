@@ -170,16 +170,39 @@ class FreshLab:
                 yield Pair(reference=there.run, candidate=here.run)
 
     def _asked(self, form: Form | None, number: int) -> Generator[_Made]:
-        """What was prepared, if it is that; whoever wants no more of it ends all of it."""
+        """What was prepared, if it is that; whoever wants no more of it ends all of it.
+
+        Each turn is made with as many ahead as there is room for. Where some fail that are alive at
+        once, each is made again by itself; so is one in which nsys broke down.
+        """
         if self._stages[:1] != ((form, number),):
             self._plan((form, number))
         plan, self._stages = self._left, self._stages[1:]
         wanted = number if form is None else 2 * number
         try:
             while wanted:
-                for made in self._next():
-                    wanted -= 1
-                    yield made
+                if self._batch is None:
+                    self._batch = self._start()
+                elif self._of.end_standing == self.close:
+                    self._of.end_standing = None  # it is asked for
+                batch, read = self._batch, list[_Made]()
+                try:
+                    # Of a pair in blocks neither side counts without the other.
+                    for job in self._left[0]:
+                        with self._of.listener.run(self._title(job, len(batch.jobs))):
+                            read.append((job, next(batch.made)))
+                except RunFailed as failed:
+                    self._try_again(batch, batch.jobs[failed.number], failed.error)
+                    continue
+                except PerfgateError as failed:
+                    self._try_again(batch, job, failed)
+                    continue
+                del self._left[0]
+                if job is batch.jobs[-1]:
+                    self._end_batch()
+                finished = [(job, self._finished(job, made)) for job, made in read]
+                wanted -= len(finished)
+                yield from finished
         finally:
             if self._left is plan and (wanted or not self._stages):
                 self.close()
@@ -191,36 +214,6 @@ class FreshLab:
             self._left += turns_of(form, self._taken[form], number)
 
     # Runs of either side
-
-    def _next(self) -> list[_Made]:
-        """Make the next run that is left, or both of a pair in blocks, with as many ahead as there
-        is room for.
-
-        Where some fail that are alive at once, each is made again by itself; so is one in which
-        nsys broke down.
-        """
-        while True:
-            if self._batch is None:
-                self._batch = self._start()
-            elif self._of.end_standing == self.close:
-                self._of.end_standing = None  # it is asked for
-            batch, read = self._batch, list[_Made]()
-            try:
-                # Of a pair in blocks neither side counts without the other.
-                for job in self._left[0]:
-                    with self._of.listener.run(self._title(job, len(batch.jobs))):
-                        read.append((job, next(batch.made)))
-            except RunFailed as failed:
-                broken, why = batch.jobs[failed.number], failed.error
-            except PerfgateError as failed:
-                broken, why = job, failed
-            else:
-                del self._left[0]
-                if job is batch.jobs[-1]:
-                    self._end_batch()
-                return [(job, self._finished(job, made)) for job, made in read]
-            self._end_batch()
-            self._try_again(broken, why, is_alone=batch.is_alone)
 
     def _start(self) -> _Started:
         """Start as many of what is left as there is room for."""
@@ -316,18 +309,19 @@ class FreshLab:
         self._of.listener.done(self._title(job), made.run)
         return made
 
-    def _try_again(self, job: PlannedRun, failed: PerfgateError, *, is_alone: bool) -> None:
-        """Take in how one of a batch failed, what is left of which is made again.
+    def _try_again(self, batch: _Started, job: PlannedRun, failed: PerfgateError) -> None:
+        """Take in how one of a batch failed, which ends; what is left of it is made again.
 
         Raises:
             PerfgateError: it failed alone, and nsys is not to blame, or too often.
         """
+        self._end_batch()
         if isinstance(failed, NsysCrashed) and self._named[job.folder] < TRIES:
             self._of.listener.crashed(failed)
-        elif is_alone:
+        elif batch.is_alone:
             self._failed_together = None  # others alive next to it are not why it failed
             raise self._failed_alone(job, failed)
-        if not is_alone:
+        if not batch.is_alone:
             self._failed_together = failed
 
     def _failed_alone(self, job: PlannedRun, failed: PerfgateError) -> PerfgateError:
