@@ -166,7 +166,9 @@ class FreshLab:
             for (job, one), (_, other) in zip(made, made, strict=True):
                 there, here = (one, other) if job.is_reference else (other, one)
                 self._taken[form] += 1
-                self._hold_apart(there, here)
+                if (tree := self._other.context.tree) is not None:
+                    logs = {"reference": there.import_logs, "candidate": here.import_logs}
+                    prove_apart(self._workload, tree, **logs)
                 yield Pair(reference=there.run, candidate=here.run)
 
     def _asked(self, form: Form | None, number: int) -> Generator[_Made]:
@@ -370,9 +372,3 @@ class FreshLab:
             raise CodeUnproven(
                 "files-not-as-blessed", workload=self._workload.id, commit=self._other.shown
             )
-
-    def _hold_apart(self, there: Measured, here: Measured) -> None:
-        """Hold what the other commit's run loaded to what the candidate's did."""
-        if (tree := self._other.context.tree) is not None:
-            logs = {"reference": there.import_logs, "candidate": here.import_logs}
-            prove_apart(self._workload, tree, **logs)
