@@ -203,7 +203,7 @@ def remove_killed_runs(results: Path, cleaner: Cleaner) -> Note | None:
         # What a worker on standby has left lies where it was started.
         is_link = run.is_symlink()
         made = run.resolve() if is_link else run
-        is_ours = made.parent.name == STANDBY or not is_link
+        is_ours = made.parent.name == STANDBY if is_link else not run.parent.is_symlink()
         # A gate that came to its end has left its result, and no such run.
         if is_ours and not (run.parent / "result.json").exists() and _remove_if_left(made, cleaner):
             removed += 1
