@@ -16,9 +16,10 @@ from typing import Final
 
 from perfgate.execute.folder import STANDBY, end_killed_gates, remove_killed_runs
 from perfgate.execute.fresh import FreshLab
-from perfgate.execute.lab import SHOWN_SHA, Invocation, Listener
+from perfgate.execute.lab import Invocation, Listener
 from perfgate.execute.laboratory import Laboratory
 from perfgate.execute.torch_first import FirstImport
+from perfgate.execute.worktree import SHOWN_SHA
 from perfgate.gate.check import check
 from perfgate.gate.close import close, step_down_times
 from perfgate.gate.conclude import noting

@@ -197,8 +197,8 @@ def _without_records(process: Process) -> Iterator[Note]:
 
 
 def _uncounted(process: Process, step_ms: float | None) -> Iterator[Note]:
-    """Operations are of no step, or steps take no time: complete only when earlier ones' work is, or
-    without any."""
+    """Operations are of no step, or steps take no time: complete only when the work of earlier ones
+    is, or without any."""
     totals, done = process.totals, process.done
     # Where no call was recorded at all, the counts that are absent for it say so.
     if totals.outside > _few(totals.linkable) and len(totals.calls.start):
