@@ -221,16 +221,12 @@ class Tally:
         """Count operations and when the last of each segment ended; note impossible times."""
         np.add.at(self.operations, segment, 1)
         untimed = (end == 0) & (start == 0)
-        if untimed.any():
-            self.without_times += int(np.count_nonzero(untimed))
-            # A capture's times may be negative, and 0 one of its last.
-            end = np.where(untimed, -FOREVER, end)
-        np.maximum.at(self.last_end, segment, end)
+        self.without_times += int(np.count_nonzero(untimed))
+        # A capture's times may be negative, and 0 one of its last.
+        np.maximum.at(self.last_end, segment, np.where(untimed, -FOREVER, end))
         ahead = self.calls.begun(place) - start
         early = (ahead > CLOCKS_APART_NS) & (place >= 0) & ~untimed
-        if early.any():
-            in_turn = self.segments.turn.take(segment) >= 0
-            self.before_call += int(np.count_nonzero(early & in_turn))
+        self.before_call += int(np.count_nonzero(self.segments.turn[segment[early]] >= 0))
 
     def _place_others(self, segment: SmallInts, managed: Flags, start: Ints, ids: Ints) -> None:
         """Put those without a call where they ran, in place."""
@@ -301,9 +297,9 @@ def _add_kernels(total: Tally, timeline: Timeline, ran: _Ran) -> None:
     else:
         ran.group(total, Metric.KERNEL_MS)
     node = timeline.kernels.graph_node[ran.rows]
-    if (in_graphs := node != NO_NODE).any():
-        launch = timeline.kernels.correlation[ran.rows][in_graphs]
-        total.nodes, total.nodes_lost = lost_nodes(launch, node[in_graphs])
+    in_graphs = node != NO_NODE
+    launch = timeline.kernels.correlation[ran.rows][in_graphs]
+    total.nodes, total.nodes_lost = lost_nodes(launch, node[in_graphs])
 
 
 def _add_copies(total: Tally, ops: Copies, ran: _Ran) -> None:
