@@ -297,9 +297,9 @@ def _add_kernels(total: Tally, timeline: Timeline, ran: _Ran) -> None:
     else:
         ran.group(total, Metric.KERNEL_MS)
     node = timeline.kernels.graph_node[ran.rows]
-    in_graphs = node != NO_NODE
-    launch = timeline.kernels.correlation[ran.rows][in_graphs]
-    total.nodes, total.nodes_lost = lost_nodes(launch, node[in_graphs])
+    if (in_graphs := node != NO_NODE).any():
+        launch = timeline.kernels.correlation[ran.rows][in_graphs]
+        total.nodes, total.nodes_lost = lost_nodes(launch, node[in_graphs])
 
 
 def _add_copies(total: Tally, ops: Copies, ran: _Ran) -> None:
