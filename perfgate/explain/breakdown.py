@@ -157,7 +157,7 @@ def kept(whole: Breakdown) -> Breakdown:
     """What a baseline keeps: the largest rows, the others as one, so that sums stay the same;
     kernels by their key."""
     kernels = [
-        row if row.name == OTHER_KERNELS else row.model_copy(update={"name": key(row.name)})
+        row.model_copy(update={"name": key(row.name)})
         for row in whole.kernels
         if row.kind == "kernel"
     ]

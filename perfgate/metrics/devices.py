@@ -36,10 +36,8 @@ class Devices:
         t, kernels = timeline, timeline.kernels
         rest = (t.graphs, t.copies, t.memsets)
         keys = [key for key, name in t.names.items() if NCCL_KERNEL.match(name)]
-        self.nccl: Flags = np.zeros(len(kernels.name), np.bool_)
+        self.nccl: Flags = np.isin(kernels.name, keys)
         """Which kernels of the capture are NCCL's, shape (n,)."""
-        if keys:
-            self.nccl = np.isin(kernels.name, keys)
         present = {one for ops in t.operations for one in distinct(ops.device).tolist()}
         self.present = sorted(present)
         """Those on which any process of the capture ran anything."""

@@ -90,18 +90,17 @@ def by_gpu(processes: Sequence[ProcessSample]) -> tuple[ProcessSample, ...]:
     meant = {(one.ordinal, one.device) for process in processes for one in process.devices}
     # Numbers that mean different GPUs in different processes are left out.
     means = Counter(ordinal for ordinal, _ in meant)
-    if max(means.values(), default=0) > 1:
-        processes = [
-            process.model_copy(
-                update={
-                    "devices": tuple(
-                        one.model_copy(update={"ordinal": None}) if means[one.ordinal] > 1 else one
-                        for one in process.devices
-                    )
-                }
-            )
-            for process in processes
-        ]
+    processes = [
+        process.model_copy(
+            update={
+                "devices": tuple(
+                    one.model_copy(update={"ordinal": None}) if means[one.ordinal] > 1 else one
+                    for one in process.devices
+                )
+            }
+        )
+        for process in processes
+    ]
     used = {process.devices[0].device for process in processes if len(process.devices) == 1}
     if len(used) < len(processes):
         return tuple(processes)

@@ -223,17 +223,14 @@ class Tally:
         """Count operations and when the last of each segment ended; note impossible times."""
         np.add.at(self.operations, segment, 1)
         untimed = (end == 0) & (start == 0)
-        if untimed.any():
-            self.without_times += int(np.count_nonzero(untimed))
-            # A capture's times may be negative, and 0 one of its last.
-            end = np.where(untimed, -FOREVER, end)
-        np.maximum.at(self.last_end, segment, end)
+        self.without_times += int(np.count_nonzero(untimed))
+        # A capture's times may be negative, and 0 one of its last.
+        np.maximum.at(self.last_end, segment, np.where(untimed, -FOREVER, end))
         ahead = self.calls.begun(place) - start
-        early = (ahead > CLOCKS_APART_NS) & (place >= 0) & ~untimed
-        if early.any():
-            early &= self.segments.turn.take(segment) >= 0
-            self.before_call += int(np.count_nonzero(early))
-            self.before_call_ns += int(ahead[early].sum())
+        early = np.flatnonzero((ahead > CLOCKS_APART_NS) & (place >= 0) & ~untimed)
+        early = early[self.segments.turn[segment[early]] >= 0]
+        self.before_call += len(early)
+        self.before_call_ns += int(ahead[early].sum())
 
     def _place_others(self, segment: SmallInts, managed: Flags, start: Ints, ids: Ints) -> None:
         """Put those without a call where they ran, in place."""

@@ -221,11 +221,6 @@ class ProcessSample(Breakdown, Worded):
         was not kept."""
         return sum(Metric.GAP_MS in device.values for device in self.devices) or len(self.devices)
 
-    @property
-    def may_wait(self) -> bool:
-        """Whether it runs NCCL kernels in its steps, for all that is known."""
-        return self.values.get(Metric.NCCL_MS) != 0 and self.absent.get(Metric.NCCL_MS) != NO_NCCL
-
 
 class Form(StrEnum):
     """How a run was made; CUDA graphs take different times in different forms."""
@@ -280,7 +275,13 @@ class Run(Worded):
         processes: Sequence[ProcessSample] = self.processes
         worst = max
         if metric in WAITS:
-            processes = [process for process in processes if process.may_wait] or processes
+            # Those that run NCCL kernels in their steps, for all that is known.
+            waiting = [
+                one
+                for one in processes
+                if one.values.get(Metric.NCCL_MS) != 0 and one.absent.get(Metric.NCCL_MS) != NO_NCCL
+            ]
+            processes = waiting or processes
             worst = min
         values = [process.values.get(metric) for process in processes]
         known = [value for value in values if value is not None]

@@ -243,7 +243,7 @@ class Cleaner:
                     (places[start], places[end - 1] + 1, name)
                     for start, end in _held(form, cut, joined)
                 )
-        return _without(text, spans) if spans else text
+        return _without(text, spans)
 
     def record(self, held: T) -> T:
         """A record, or what is made of such, with clean texts; values of enums are none."""
