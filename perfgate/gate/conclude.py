@@ -141,14 +141,14 @@ def _unseen_by_pairs(underway: Underway, stored: Baseline) -> Iterator[Note]:
     blessed."""
     if (other := other_packages(underway)) is not None:
         yield note("cost-of-packages-unseen", Severity.WARN, change=other)
-    then, now = stored.values(Metric.STEP_MS), step_times(underway.references)
-    spec = METRICS[Metric.STEP_MS].time
     # In blocks, on one core, a step takes another time than when it was blessed.
-    is_alike = not underway.blocks and stored.step_value == STEP_VALUE
-    if not is_alike or not then or not now or spec is None or median(then) <= 0:
+    there = [*underway.alone_there, *([] if underway.blocks else underway.references)]
+    then, now = stored.values(Metric.STEP_MS), step_times([*there, *underway.runs])
+    spec = METRICS[Metric.STEP_MS].time
+    if not then or not now or spec is None or stored.step_value != STEP_VALUE or median(then) <= 0:
         return
-    loss = median(now) / median(then) - 1
-    if loss > underway.policy.budgets.get(Metric.STEP_MS, spec.budget):
+    loss, budget = median(now) / median(then) - 1, underway.policy.budgets.get(Metric.STEP_MS)
+    if min(now) > max(then) and loss > (spec.budget if budget is None else budget):
         yield note("baseline-commit-slower", Severity.WARN, loss=loss)
 
 
