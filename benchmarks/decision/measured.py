@@ -33,7 +33,7 @@ from benchmarks.decision.simulate import (
     settle,
 )
 from perfgate.judge.looks import AB_PLAN, INTERLEAVED_PLAN, SCREEN_PLAN
-from perfgate.metrics.intervals import capped_mean
+from perfgate.metrics.intervals import counted
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.record import Record
@@ -392,4 +392,5 @@ def _values(runs: Sequence[RecordedRun], metric: Metric) -> NDArray[np.float64]:
 def _step_ms(run: RecordedRun) -> float:
     if not run.periods_us:
         return run.values[Metric.STEP_MS]
-    return capped_mean(np.array(run.periods_us)) / 1000
+    periods = np.array(run.periods_us)
+    return float(counted(periods, np.ones(len(periods), np.bool_)).mean()) / 1000

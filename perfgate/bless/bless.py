@@ -3,23 +3,25 @@ disk."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC
 from pathlib import PurePath
 from statistics import median
 from typing import Final
 
 from perfgate.bless.holds import Hold, budgets_of, last_plan, why_no_ab_run, wider_budgets
-from perfgate.bless.refusals import (
-    is_sound,
-    loss,
-    refuse_judged_loss,
-    refuse_no_occasion,
-    refuse_stale,
-    refuse_unsound,
-    refused,
+from perfgate.bless.repeats import (
+    SAME_OCCASION,
+    few,
+    gated,
+    is_in,
+    occasion_of,
+    plainly_differ,
+    together,
+    why_no_repeat,
 )
-from perfgate.bless.repeats import gated, occasion_of, plainly_differ, together, why_no_repeat
 from perfgate.explain import sides
 from perfgate.explain.breakdown import breakdown_of, kept
 from perfgate.judge.evidence import Evidence
@@ -33,14 +35,15 @@ from perfgate.model.baseline import (
     Blessing,
     Milestone,
     Result,
+    changed_code,
     code_digest,
     code_files,
     with_held,
 )
 from perfgate.model.comparison import Side
 from perfgate.model.errors import BlessRefused
-from perfgate.model.metric import Basis, Metric, budget_of
-from perfgate.model.note import note, quoted
+from perfgate.model.metric import METRICS, Basis, Metric, budget_of
+from perfgate.model.note import Note, note, quoted
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
 from perfgate.model.settings import Policy, Settings
@@ -51,6 +54,7 @@ MOST_RUNS: Final = 30
 KB."""
 MOST_MILESTONES: Final = 20
 """Blessings in the path from the anchor; of a longer one the latest."""
+_SOUND: Final = (Outcome.PASSED, Outcome.IMPROVED, Outcome.NO_BASELINE, Outcome.INCOMPARABLE)
 COARSEST: Final = 0.25
 """A slowdown of step_ms below which a gate that can show none is no gate; or its budget, where that
 is wider."""
@@ -95,10 +99,10 @@ def bless(
         BlessRefused: with the one thing to do about it.
     """
     newest = results[0]
-    refuse_unsound(newest, insist=consent.hold is not None)
-    refuse_stale(newest, code_now)
-    if not consent.accept_regression:
-        refuse_judged_loss(newest)
+    _refuse_unsound(newest, insist=consent.hold is not None)
+    _refuse_stale(newest, code_now)
+    if _has_lost(newest) and not consent.accept_regression:
+        raise _loss(newest, note("bless-regressed", reason=_reason(newest)))
     old = baseline if baseline is not None and is_alike(baseline, newest) else None
     written = budgets_of(newest.workload, settings)
     budgets = with_held(written, old)
@@ -107,7 +111,7 @@ def bless(
     if old is not None:
         new = new.model_copy(update={"held": old.held, "calibration": old.calibration})
     if len(new.runs) < FEWEST_RUNS:
-        raise refused(
+        raise _refused(
             "bless-too-few-runs",
             newest,
             runs=len(new.runs),
@@ -148,14 +152,14 @@ def add_occasion(result: Result, baseline: Baseline | None, added: Blessing) -> 
         raise BlessRefused(
             "occasion-of-no-baseline", workload=result.workload.id, gpu=result.machine.gpu_name
         )
-    refuse_no_occasion(baseline, result)
+    _refuse_no_occasion(baseline, result)
     occasion = occasion_of(result, added)
     older = sorted(baseline.occasions, key=lambda one: one.measured_at)
     runs = len(baseline.runs) + len(occasion.runs)
     while older and runs > MOST_RUNS:
         runs -= len(older.pop(0).runs)
     if not older or runs < FEWEST_RUNS:
-        raise refused(
+        raise _refused(
             "occasion-no-room",
             result,
             blessed=len(baseline.runs),
@@ -224,7 +228,7 @@ def _joined(
     joined, runs, outcome = [results[0]], len(results[0].runs), results[0].verdict.outcome
     moved = outcome in (Outcome.IMPROVED, Outcome.REGRESSED)
     for result in results[1:]:
-        alike = result.verdict.outcome is outcome if moved else is_sound(result)
+        alike = result.verdict.outcome is outcome if moved else _is_sound(result)
         if (
             alike
             and why_no_repeat(alone, result) is None
@@ -248,11 +252,11 @@ def _refuse_loss(results: Sequence[Result], old: Baseline, budgets: Mapping[Metr
         if row.is_count:
             # What a gate takes for chance is no loss here either.
             if row.outcome in (Outcome.REGRESSED, Outcome.INCONCLUSIVE):
-                raise loss(results[0], note("bless-count-rose", metric=metric, reason=row.reason))
+                raise _loss(results[0], note("bless-count-rose", metric=metric, reason=row.reason))
         elif change >= allowed[metric]:
             code = "bless-share-rose" if row.basis is Basis.STEP else "bless-time-rose"
             rose = note(code, metric=metric, change=change, budget=allowed[metric])
-            raise loss(results[0], rose)
+            raise _loss(results[0], rose)
 
 
 def _refuse_coarse(new: Baseline, budgets: Mapping[Metric, float], settings: Settings) -> None:
@@ -289,3 +293,94 @@ def _anchor(
         return Anchor(step_ms=now, at=at, commit=commit, runs=runs, occasions=occasions)
     milestone = Milestone(step_ms=now, at=at, commit=commit, reason=new.blessing.reason)
     return best.model_copy(update={"path": (*best.path, milestone)[-MOST_MILESTONES:]})
+
+
+# Why a result may not: each refusal names the one thing to do
+
+
+def _refuse_unsound(result: Result, *, insist: bool = False) -> None:
+    """Refuse an unsound measurement; with `insist`, an INCONCLUSIVE one may be blessed."""
+    if result.verdict.outcome is Outcome.INCONCLUSIVE and not insist:
+        raise _refused("bless-inconclusive", result, reason=_reason(result))
+    for why in _unsound(result):
+        raise _refused("bless-unsound", result, why=why)
+
+
+def _unsound(result: Result) -> Iterator[Note]:
+    outcome = result.verdict.outcome
+    if outcome in (Outcome.INVALID, Outcome.NOT_MEASURED):
+        yield note("bless-of-outcome", outcome=outcome, reason=_reason(result))
+    for n, run in enumerate(result.runs, start=1):
+        for why in run.conditions.invalid:
+            yield note("bless-run-unsound", run=n, why=why)
+    runs = [run.measured() for run in result.runs]
+    if not any(runs):
+        yield note("bless-nothing-measured", outcome=outcome)
+    for metric in METRICS:
+        having = sum(metric in run for run in runs)
+        if 0 < having < len(runs):
+            yield note("bless-metric-in-some-runs", metric=metric, having=having, runs=len(runs))
+
+
+def _refuse_stale(result: Result, code_now: Mapping[str, str]) -> None:
+    """Refuse a result of other code than what is there now."""
+    changed = changed_code(result.code, code_now)
+    if changed or not result.code:
+        files = few(changed)
+        why = note("bless-code-changed", files=files) if changed else note("bless-code-unknown")
+        raise _refused("bless-stale", result, why=why)
+
+
+def _has_lost(result: Result) -> bool:
+    """Whether its gate has judged it, or a metric of it, to be REGRESSED."""
+    rows = (row.outcome for row in result.verdict.metrics)
+    return Outcome.REGRESSED in (result.verdict.outcome, *rows)
+
+
+def _is_sound(result: Result) -> bool:
+    """Whether its gate found nothing that speaks against it."""
+    return result.verdict.outcome in _SOUND and not _has_lost(result)
+
+
+def _refuse_no_occasion(baseline: Baseline, result: Result) -> None:
+    """Refuse what is not the blessed measurement once more, went so badly that somebody has to look
+    first, or was measured within a quarter of an hour of an occasion that is in the baseline."""
+    why, outcome = why_no_repeat(baseline, result), result.verdict.outcome
+    if why is not None:
+        raise _refused("occasion-no-repeat", result, why=why)
+    begun = (occasion.measured_at for occasion in baseline.occasions)
+    is_near = any(abs(result.measured_at - at) < SAME_OCCASION for at in begun)
+    # First of all: an accepted loss REGRESSED when it was measured, and is blessed.
+    if is_near or is_in(baseline, result):
+        raise _refused(
+            "occasion-not-another",
+            result,
+            at=result.measured_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+            minutes=int(SAME_OCCASION.total_seconds() // 60),
+        )
+    if outcome is Outcome.REGRESSED:
+        raise _refused("occasion-regressed", result, reason=_reason(result))
+    if outcome not in (Outcome.PASSED, Outcome.IMPROVED, Outcome.INCONCLUSIVE):
+        raise _refused("occasion-not-judged", result, outcome=outcome, reason=_reason(result))
+    rows = result.verdict.metrics
+    budgets = {row.metric: row.budget for row in rows if row.budget is not None}
+    # Against another commit it may have PASSED all the same.
+    if plainly_differ(baseline, result, budgets):
+        raise _refused("occasion-other-speed", result)
+
+
+def _loss(result: Result, why: Note) -> BlessRefused:
+    """Return the refusal of a loss that nobody said is meant."""
+    return BlessRefused("bless-loss", workload=result.workload.id, why=why)
+
+
+def _refused(code: str, result: Result, **fields: str | int | Note) -> BlessRefused:
+    """Return a refusal that names the workload, and what makes pytest run it alone."""
+    workload = result.workload
+    selector = shlex.quote(workload.nodeid or f"{workload.source}::{workload.id}")
+    return BlessRefused(code, workload=workload.id, selector=selector, **fields)
+
+
+def _reason(result: Result) -> str:
+    """Why its gate came to its verdict, without a full stop."""
+    return result.verdict.reason.rstrip(".")

@@ -19,8 +19,7 @@ from itertools import groupby
 import numpy as np
 
 from perfgate.bless.holds import WANTED_OCCASIONS
-from perfgate.bless.refusals import few
-from perfgate.bless.repeats import Repeats, gated, repeats, why_no_repeat
+from perfgate.bless.repeats import Repeats, few, gated, repeats, why_no_repeat
 from perfgate.judge.compare import FLOOR_SD, PRIOR_DF, Floats, between_occasions
 from perfgate.judge.hold import holds
 from perfgate.judge.looks import STORED_PLAN
@@ -72,7 +71,7 @@ def calibrate(
         if (smallest := holds(calibrated, metric, budgets)) is not None
     ]
     if not times or found.runs < 2:
-        raise _nothing_to_calibrate(baseline)
+        raise CalibrationRefused("calibrate-nothing-gated", workload=baseline.workload)
     return Calibration(
         baseline=calibrated,
         runs=found.runs,
@@ -159,10 +158,8 @@ def refuse_changed(baseline: Baseline, *, code_now: Mapping[str, str]) -> None:
     blessed; `code_now` is the SHA-256 by path, as the files are now, of those that it is of.
 
     Raises:
-        CalibrationRefused: the code has changed, or there is nothing to calibrate.
+        CalibrationRefused: the code has changed.
     """
-    if not gated(baseline, {}):
-        raise _nothing_to_calibrate(baseline)
     if changed := changed_code(baseline.code_files, code_now):
         raise CalibrationRefused(
             "calibrate-code-changed", workload=baseline.workload, files=few(changed)
@@ -179,7 +176,3 @@ def refuse_fresh(baseline: Baseline, fresh: Result | None) -> None:
         raise CalibrationRefused("calibrate-no-result", workload=baseline.workload)
     if (why := why_no_repeat(baseline, fresh)) is not None:
         raise CalibrationRefused("calibrate-no-repeat", workload=baseline.workload, why=why)
-
-
-def _nothing_to_calibrate(baseline: Baseline) -> CalibrationRefused:
-    return CalibrationRefused("calibrate-nothing-gated", workload=baseline.workload)

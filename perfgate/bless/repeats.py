@@ -158,6 +158,11 @@ def gated(baseline: Baseline, budgets: Mapping[Metric, float]) -> dict[Metric, f
     }
 
 
+def few(paths: Sequence[str]) -> tuple[str, ...]:
+    """The first three of some paths, and how many more there are."""
+    return (*paths[:3], *([f"{len(paths) - 3} more"] if len(paths) > 3 else []))
+
+
 def _known_by(run: BlessedRun) -> frozenset[tuple[Metric, float]]:
     return frozenset(
         (metric, float(f"{value:.{_DIGITS}g}")) for metric, value in run.values.items()

@@ -43,25 +43,25 @@ class Commands(click.Group):
     def __init__(
         self,
         *,
-        places: Mapping[str, str],
+        places: Mapping[str, str] = {},
         **options: Any,  # noqa: ANN401 - click's own
     ) -> None:
-        """Take by the name of each command its place, `module:name`."""
+        """Take by the name of each command that is loaded later its place, `module:name`."""
         super().__init__(**options)
         self._places = places
 
-    def list_commands(self, _ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:
         """Name the commands, as `--help` lists them."""
-        return [*self._places]
+        return [*self._places, *super().list_commands(ctx)]
 
-    def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Load a command; None where there is none of that name."""
-        if cmd_name not in self._places:
-            return None
-        found = pkgutil.resolve_name(self._places[cmd_name])
-        assert isinstance(found, click.Command)
-        # click cuts off what does not fit into a line, but for what is short by its own word.
-        found.short_help = found.get_short_help_str(LONGEST_HELP)
+        found = super().get_command(ctx, cmd_name)
+        if cmd_name in self._places:
+            found = pkgutil.resolve_name(self._places[cmd_name])
+        if found is not None:
+            # click cuts off what does not fit into a line, but for what is short by its own word.
+            found.short_help = found.get_short_help_str(LONGEST_HELP)
         return found
 
 

@@ -15,6 +15,7 @@ import click
 from perfgate.bless import bless as blessing
 from perfgate.bless import calibrate as calibration
 from perfgate.bless.holds import (
+    Hold,
     budgets_of,
     costs,
     holding,
@@ -22,12 +23,12 @@ from perfgate.bless.holds import (
     wider_budgets,
     worth_knowing,
 )
-from perfgate.bless.refusals import refuse_unasked
 from perfgate.cli.project import Project, workload_of
-from perfgate.cli.terminal import Hold, cleaned, hold_option, new_page, show, show_error, usage
+from perfgate.cli.terminal import cleaned, new_page, show, show_error, usage
 from perfgate.model.baseline import Baseline, Blessing, Result
 from perfgate.model.errors import (
     BaselineMissing,
+    BlessRefused,
     CalibrationRefused,
     ConfigInvalid,
     PerfgateError,
@@ -35,6 +36,7 @@ from perfgate.model.errors import (
     ResultMissing,
 )
 from perfgate.model.note import Note, note
+from perfgate.model.pyproject import FRACTION
 from perfgate.model.workload import Workload
 from perfgate.plugin.listing import collect
 from perfgate.render.history import calibration_text
@@ -48,6 +50,24 @@ REPEATS: Final = 5
 """
 MEASURED: Final = (0, 1)
 """Exit statuses of a pytest that has judged workloads: the gate is open, or shut."""
+
+
+def _hold(_context: click.Context, _option: click.Parameter, word: str | None) -> Hold | None:
+    if word is None:
+        return None
+    try:
+        return "auto" if word == "auto" else FRACTION.validate_python(word)
+    except ValueError:
+        raise usage("hold-invalid", value=word) from None
+
+
+hold_option = click.option(
+    "--hold",
+    callback=_hold,
+    metavar="auto|8%",
+    help="Where a gate cannot hold a budget here, write a wider one into the baseline: this, or "
+    "what it can hold.",
+)
 
 
 @click.command()
@@ -68,14 +88,16 @@ def bless(
     *,
     accept_regression: bool,
     occasion: bool,
-    hold: Hold,
+    hold: Hold | None,
     allow_ci: bool,
 ) -> None:
     """Make the kept result of each WORKLOAD (default: of all) its baseline. Never measures."""
     if occasion and accept_regression:
         raise usage("options-contradict", option="--occasion", other="--accept-regression")
-    in_ci = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
-    refuse_unasked(reason, in_ci=in_ci, allow_ci=allow_ci)
+    if not reason.strip():
+        raise BlessRefused("bless-without-reason")
+    if os.environ.get("CI", "").lower() in {"1", "true", "yes"} and not allow_ci:
+        raise BlessRefused("bless-in-ci")
     here = Project.here()
     names = tuple(dict.fromkeys(workloads)) or _measured(here)
     if not names:
@@ -166,7 +188,9 @@ Target = tuple[Workload, Baseline]
 )
 @click.option("--kept", is_flag=True, help="Measure nothing: take the repeats that are kept.")
 @hold_option
-def calibrate(workloads: tuple[str, ...], *, runs: int | None, kept: bool, hold: Hold) -> None:
+def calibrate(
+    workloads: tuple[str, ...], *, runs: int | None, kept: bool, hold: Hold | None
+) -> None:
     """Measure how far unchanged repeats of each WORKLOAD (default: of all) differ.
 
     Writes the SDs between runs and between occasions into its baseline, by which the gate then
@@ -221,7 +245,12 @@ def _measure_again(here: Project, targets: Sequence[Target], *, runs: int) -> da
 
 
 def _calibrated(
-    here: Project, workload: Workload, baseline: Baseline, *, since: datetime | None, hold: Hold
+    here: Project,
+    workload: Workload,
+    baseline: Baseline,
+    *,
+    since: datetime | None,
+    hold: Hold | None,
 ) -> str:
     """Write what is found of one workload into its baseline, and return it as text.
 

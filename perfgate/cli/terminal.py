@@ -8,13 +8,12 @@ import re
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from perfgate.model.errors import PerfgateError, StoreFailed
 from perfgate.model.note import Note, Value
-from perfgate.model.pyproject import FRACTION
 from perfgate.model.secrets import Cleaner
 from perfgate.words import escape, say
 
@@ -22,10 +21,7 @@ if TYPE_CHECKING:
     from perfgate.render.page import Page, Screen
 
 PATH: Final = click.Path(path_type=Path)
-AUTO: Final = "auto"
 _BEYOND_ASCII: Final = re.compile(r"[^\n -~]")
-
-Hold = float | Literal["auto"] | None
 
 
 def screen() -> Screen:
@@ -78,23 +74,3 @@ def show_error(error: PerfgateError) -> None:
 def usage(code: str, /, **fields: Value) -> click.UsageError:
     """Return the error of words that are not accepted, or do not go together."""
     return click.UsageError(say.message(Note(code=code, fields=fields)))
-
-
-def _hold(_context: click.Context, _option: click.Parameter, word: str | None) -> Hold:
-    if word is None:
-        return None
-    if word == AUTO:
-        return AUTO
-    try:
-        return FRACTION.validate_python(word)
-    except ValueError:
-        raise usage("hold-invalid", value=word) from None
-
-
-hold_option = click.option(
-    "--hold",
-    callback=_hold,
-    metavar="auto|8%",
-    help="Where a gate cannot hold a budget here, write a wider one into the baseline: this, or "
-    "what it can hold.",
-)

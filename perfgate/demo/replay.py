@@ -16,7 +16,7 @@ from perfgate.bless.holds import costs
 from perfgate.execute.lab import Against, Asked, Pair
 from perfgate.gate.check import check
 from perfgate.gate.expect import Expectation
-from perfgate.gate.underway import Checked, Underway
+from perfgate.gate.underway import Underway
 from perfgate.metrics.check import contradictions
 from perfgate.metrics.measure import measure
 from perfgate.model.baseline import Baseline, Blessing, Result
@@ -92,15 +92,15 @@ def play_recorded(captures: Path, folder: Path, say: Callable[[str], None], scre
     machine = manifest.machine
     say(f"Captures recorded on {machine.gpu_name}, driver {machine.driver}, nsys {machine.nsys}.\n")
 
-    def shown(number: int, recording: Recording, checked: Checked) -> Checked:
+    def shown(number: int, recording: Recording, result: Result) -> Result:
         say(_wrapped(f"{number}. {recording.title}", screen))
-        say(verdict_table(Page(**screen), checked.verdict))
-        return checked
+        say(verdict_table(Page(**screen), result.verdict))
+        return result
 
     first = shown(1, manifest.baseline, _check(manifest, manifest.baseline, None, captures, folder))
     if first.verdict.outcome is not Outcome.NO_BASELINE:
         return EXIT_SHUT
-    baseline = _bless(manifest, first, None, "what the demo compares with", accept=False)
+    baseline = _bless(first, None, "what the demo compares with", accept=False)
     store.baselines.save(baseline, replacing=None)
     say(f'$ perfgate bless {manifest.workload.id} --reason "{baseline.blessing.reason}"\n')
 
@@ -113,7 +113,7 @@ def play_recorded(captures: Path, folder: Path, say: Callable[[str], None], scre
         3, manifest.regressed, _check(manifest, manifest.regressed, baseline, captures, folder)
     )
     if regressed.verdict.outcome is Outcome.REGRESSED:
-        meant = _bless(manifest, regressed, baseline, "a loss, meant", accept=True)
+        meant = _bless(regressed, baseline, "a loss, meant", accept=True)
         store.baselines.save(meant, replacing=baseline)
         asked = f'perfgate bless {manifest.workload.id} --reason "{meant.blessing.reason}"'
         say(f"$ {asked} --accept-regression --hold auto")
@@ -144,12 +144,22 @@ def _check(
     folder: Path,
     *,
     runs: int | None = None,
-) -> Checked:
+) -> Result:
     """Judge a recording by its first `runs` runs, or all of them."""
     expected = Expectation(workload=manifest.workload, machine=manifest.machine, baseline=baseline)
     recorded = len(recording.runs)
     policy = Policy(runs=runs or recorded, new_runs=recorded, max_runs=recorded, stops_early=False)
-    return check(Underway(expected, _Recorded(manifest, recording, captures, folder), policy))
+    underway = Underway(expected, _Recorded(manifest, recording, captures, folder), policy)
+    verdict = check(underway)
+    return Result(
+        workload=manifest.workload,
+        machine=manifest.machine,
+        commit=None,
+        measured_at=recording.runs[0].started_at,
+        code=CODE,
+        runs=tuple(underway.runs),
+        verdict=verdict,
+    )
 
 
 class _Recorded:
@@ -200,23 +210,7 @@ def _measured(manifest: Manifest, recorded: RecordedRun, work: Path) -> Run:
     )
 
 
-def _bless(
-    manifest: Manifest,
-    checked: Checked,
-    baseline: Baseline | None,
-    reason: str,
-    *,
-    accept: bool,
-) -> Baseline:
-    result = Result(
-        workload=manifest.workload,
-        machine=manifest.machine,
-        commit=None,
-        measured_at=checked.runs[0].started_at,
-        code=CODE,
-        runs=checked.runs,
-        verdict=checked.verdict,
-    )
+def _bless(result: Result, baseline: Baseline | None, reason: str, *, accept: bool) -> Baseline:
     return blessing.bless(
         [result],
         baseline,

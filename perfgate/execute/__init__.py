@@ -5,6 +5,7 @@ nothing.
 lab.py          what a gate sees of it              laboratory.py   what makes the runs of one gate
 fresh.py        those of one workload               plan.py         which are next, how many at once
 ahead.py        runs that are started together      script_hold.py  by which a script waits its turn
+standby.py      workers started while it collects   torch_first.py  the first import of torch
 run.py          one run, phase by phase             pairing.py      what the sides' blocks differ by
 
 context.py      what runs share                     command.py      what a worker is started with

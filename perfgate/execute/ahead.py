@@ -26,11 +26,11 @@ from typing import Final, cast
 from uuid import uuid4
 
 from perfgate.execute.context import RunContext
-from perfgate.execute.failures import RunEnd
+from perfgate.execute.failures import OtherSideEnded, RunEnd
 from perfgate.execute.folder import FIFO, held_process
-from perfgate.execute.run import Measured, OneRun, OtherSideEnded, ordered
+from perfgate.execute.run import Measured, OneRun, ordered
 from perfgate.execute.script_hold import DONE, READY, TURN
-from perfgate.execute.standby import Standby
+from perfgate.execute.standby import NotWanted, Standby
 from perfgate.machine import Span, sampled
 from perfgate.machine.processes import ProcessTable, cpu_s_of
 from perfgate.model.errors import PerfgateError, WorkloadFailed
@@ -39,7 +39,6 @@ from perfgate.model.note import Note, note
 from perfgate.model.order import RUN_COOKIE, Blocks
 from perfgate.model.sample import Form
 from perfgate.model.workload import Workload
-from perfgate.system.ending import marks_of
 from perfgate.system.process import OutOfTime, ignore
 from perfgate.system.signals import holding_signals_back
 
@@ -105,10 +104,6 @@ class RunFailed(Exception):
         """Which of them, from 0."""
         self.error = error
         super().__init__(str(error))
-
-
-class _CalledOff(Exception):
-    """Another run has failed, or nobody wants this one any more."""
 
 
 def start_together(
@@ -212,11 +207,8 @@ def _take_window(measuring: Sequence[_Held], turns: Sequence[Sequence[_Held]], m
     """
     waiting = sum(map(len, turns)) - len(measuring)
     quiet = max(QUIET_CORES, NSYS_CORES * waiting)
-    own, deadline, look_s = (
-        {run.id for run in measuring},
-        time.monotonic() + QUIET_PATIENCE_S,
-        LOOK_S,
-    )
+    own = {run.id for run in measuring}
+    deadline, look_s = time.monotonic() + QUIET_PATIENCE_S, LOOK_S
     while (looked := _used_by_others(mark, own, partial(time.sleep, look_s)))[1] > quiet:
         # What still spins or is written after the last of them measured, or warmed up. A child
         # that starts rests now and then, so that longer looks follow.
@@ -242,14 +234,11 @@ def _used_by_others(
 ) -> tuple[dict[int, float], float]:
     """CPU time, by process, that all runs but some use meanwhile, and how many cores these keep
     busy; a process that ends takes nothing from what the others used."""
-    before, began = cpu_s_of(mark), time.monotonic()
+    before, began = cpu_s_of(mark, but=own), time.monotonic()
     meanwhile()
     lasted_s = max(time.monotonic() - began, LOOK_S)
-    used: dict[int, float] = {}
-    for pid, cpu_s in cpu_s_of(mark).items():
-        more_s, marks = cpu_s - before.get(pid, 0.0), marks_of(pid)
-        if more_s > 0 and mark in marks and marks.isdisjoint(own):
-            used[pid] = more_s
+    after = cpu_s_of(mark, but=own)
+    used = {pid: more_s for pid in after if (more_s := after[pid] - before.get(pid, 0.0)) > 0}
     return used, sum(used.values()) / lasted_s
 
 
@@ -362,7 +351,7 @@ class _Held:
     def end_if_off(self) -> None:
         """End what is done for it where it is not wanted any more."""
         if self._off.is_set():
-            raise _CalledOff
+            raise NotWanted
 
     def tick(self) -> None:
         """End it where it is not wanted any more, or has worked for too long by itself."""

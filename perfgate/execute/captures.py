@@ -1,12 +1,11 @@
-"""What the captures of one run show: samples by process, what nsys's own reports say, and what is
-wrong with them."""
+"""What the captures of one run show: samples by process, and what is wrong with them, by nsys's own
+reports too."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
+from perfgate.execute.context import RunContext
 from perfgate.execute.folder import reports_folder
 from perfgate.metrics.check import contradictions
 from perfgate.metrics.measure import by_gpu, measure
@@ -15,88 +14,60 @@ from perfgate.model.errors import StepsNotFound
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, Severity, note
-from perfgate.model.reports import Reports
 from perfgate.model.sample import ProcessSample
 from perfgate.model.workload import Workload
 from perfgate.profilers.nsys.reports import run_reports
-from perfgate.profilers.nsys.tool import NsysTool
 from perfgate.profilers.seam import Captured, OnTick, read
 
 
-@dataclass(frozen=True, kw_only=True)
-class OfCapture:
-    """What one capture shows."""
-
-    processes: tuple[ProcessSample, ...]
-    missing: StepsNotFound | None
-    """Why it shows no process with steps."""
-    notes: tuple[Note, ...]
-
-
-def measure_capture(
+def measure_captures(
     workload: Workload,
-    tool: NsysTool,
-    captured: Captured,
-    raw: Path,
+    context: RunContext,
+    captures: Sequence[Captured],
+    ranks: Mapping[int, int],
+    *,
     on_tick: OnTick,
-) -> OfCapture:
-    """Read one capture and nsys's reports of it, and measure the steps of each of its processes.
+) -> tuple[tuple[ProcessSample, ...], tuple[Note, ...]]:
+    """Read the captures of a run and nsys's reports of them, and measure the steps of each process.
 
     Args:
         workload: what was captured.
-        tool: the nsys that makes the reports.
-        captured: the capture.
-        raw: folder of nsys's own files, where the reports are put.
+        context: where.
+        captures: all of the run's, one at least.
+        ranks: those of its processes, by process id, as far as they are known.
         on_tick: called now and then meanwhile.
+
+    Returns:
+        The processes that took steps, by their ranks where these are known, and what is to be known
+        of them and of the captures: each note once, what makes the run INVALID first.
 
     Raises:
         CaptureUnreadable: nsys left something that is no capture.
         LayoutUnknown: reports or export are of a form that perfgate does not know.
+        StepsNotFound: no capture shows a process with steps.
     """
-    reports = run_reports(tool, captured.sqlite, reports_folder(raw, captured), on_tick=on_tick)
-    timeline, missing = read(captured.sqlite), None
-    try:
-        processes = measure(
-            timeline,
-            step=workload.step,
-            is_pattern=workload.form == "command",
-            warmup=workload.warmup if workload.skips_warmup else 0,
-            steps=workload.steps,
-        )
-    except StepsNotFound as absent:
-        processes, missing = (), absent
-    share = share_of_h2d(reports)
-    return OfCapture(
-        processes=tuple(one.model_copy(update={"memory_share_h2d": share}) for one in processes),
-        missing=missing,
-        notes=contradictions(timeline, reports),
+    measured: list[ProcessSample] = []
+    contradicting: list[Note] = []
+    without: list[StepsNotFound] = []
+    for one in captures:
+        reports = run_reports(context.tool, one.sqlite, reports_folder(one), on_tick=on_tick)
+        timeline = read(one.sqlite)
+        contradicting += contradictions(timeline, reports)
+        try:
+            measured += measure(timeline, **workload.step_rule)
+        except StepsNotFound as missing:
+            without.append(missing)
+    if not measured:
+        first, *_ = without
+        raise StepsNotFound(first.code, **{**first.fields, "source": workload.id})
+    processes = with_ranks(measured, ranks)
+    found = (
+        *notes_of(workload, context.machine, processes),
+        *contradicting,
+        *(one for process in processes for one in process.notes),
     )
-
-
-def share_of_h2d(reports: Reports) -> float | None:
-    """Host-to-device's share of all memory operations' time, from nsys's own column and row."""
-    rows = reports.cuda_gpu_mem_time_sum
-    if not rows:
-        return None
-    return (
-        sum(row.time_percent for row in rows if row.operation == "CUDA memcpy Host-to-Device") / 100
-    )
-
-
-def processes_of(
-    workload: Workload, captures: Sequence[OfCapture], ranks: Mapping[int, int]
-) -> tuple[ProcessSample, ...]:
-    """The processes that took steps, of all captures of a run, by their `ranks` where these are
-    known.
-
-    Raises:
-        StepsNotFound: there is none.
-    """
-    processes = with_ranks([process for one in captures for process in one.processes], ranks)
-    if not processes:
-        missing = next(one.missing for one in captures if one.missing is not None)
-        raise StepsNotFound(missing.code, **{**missing.fields, "source": workload.id})
-    return processes
+    once = [one for place, one in enumerate(found) if one not in found[:place]]
+    return processes, tuple(sorted(once, key=lambda one: one.severity is not Severity.INVALID))
 
 
 def with_ranks(

@@ -11,7 +11,7 @@ from typing import Final
 
 from perfgate.execute.addopts import starting_options_of
 from perfgate.execute.context import RunContext
-from perfgate.execute.folder import IMPORTS, RAW
+from perfgate.execute.folder import IMPORTS, ORDER, RAW
 from perfgate.execute.import_log import FOLDER, HOLD, ON_SIGTERM
 from perfgate.execute.side_environment import environment_there
 from perfgate.model.order import RUN_COOKIE
@@ -41,9 +41,8 @@ def start_of(
     run_id: str,
     shares_core: bool = False,
     is_held: bool = False,
-) -> tuple[ProfileSpec, tuple[str, ...]]:
-    """What a run in a folder is started with besides its command line, and the names of the
-    variables that are withheld.
+) -> ProfileSpec:
+    """What a run in a folder is started with.
 
     What the workload's own file sets is no secret, and is meant for it.
     """
@@ -64,11 +63,12 @@ def start_of(
     capture = workload.capture
     if capture is CaptureMode.CUDA_PROFILER_API and not context.machine.gpus:
         capture = CaptureMode.ALL  # nobody can call it: the steps' name says what is measured
-    spec = ProfileSpec(
-        argv=(),
+    return ProfileSpec(
+        argv=worker_command(context, workload, folder / ORDER),
         folder=folder / RAW,
         cwd=cwd,
         env=env,
+        withheld=withheld,
         # What counts of one that is held is what it works for; whoever holds it looks after that.
         timeout_s=math.inf if is_held else workload.timeout_s,
         capture=capture,
@@ -76,27 +76,16 @@ def start_of(
         until=None if workload.form == "command" else END_RANGE,
         cleaner=context.cleaner.knowing(given, (*workload.pass_env,)),
     )
-    return spec, withheld
 
 
-def worker_command(
-    workload: Workload,
-    order: Path,
-    *,
-    python: str,
-    pytest_options: tuple[str, ...],
-    is_pinned: bool = False,
-) -> tuple[str, ...]:
-    """The command line of one run: the script itself, or a pytest that runs the one function.
-
-    `is_pinned` keeps the current folder, which may hold another perfgate, from coming before
-    PYTHONPATH.
-    """
+def worker_command(context: RunContext, workload: Workload, order: Path) -> tuple[str, ...]:
+    """The command line of one run: the script itself, or a pytest that runs the one function."""
     if workload.command is not None:
         return workload.command
     return (
-        python,
-        *(("-P",) if is_pinned else ()),
+        context.python,
+        # A checkout, the current folder, may hold another perfgate: PYTHONPATH is to come first.
+        *(() if context.tree is None else ("-P",)),
         "-m",
         "pytest",
         f"--perfgate-worker={order}",
@@ -114,8 +103,8 @@ def worker_command(
         "-p",
         "no:threadexception",
         "--runxfail",  # what a mark expects is of the gate's own item
-        *starting_options_of(pytest_options),
-        *pytest_options,
+        *starting_options_of(context.pytest_options),
+        *context.pytest_options,
         "--override-ini=addopts=",
     )
 

@@ -7,7 +7,6 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from perfgate.execute.side_environment import missing_there
@@ -35,8 +34,8 @@ class RunEnd:
 
     workload: Workload
     outcome: ProfileOutcome
+    """With the log where it is kept."""
     worker_report: WorkerReport | None
-    log: Path
     withheld: Sequence[str] = ()
     """Names of the variables that it did not get, and may have needed."""
 
@@ -46,10 +45,15 @@ class RunEnd:
         tail = "\n".join(self.outcome.tail)
         names = tuple(self.withheld)
         return (
-            note("see-log", log=str(self.log)),
+            note("see-log", log=str(self.outcome.log)),
             *((note("variables-withheld", names=names),) if names else ()),
             note("output-tail", lines=tail) if tail else note("output-none"),
         )
+
+
+class OtherSideEnded(WorkloadFailed):
+    """The other side of the pair ended first: it has not failed yet, as far as is known here, but
+    will."""
 
 
 def refuse_missing(end: RunEnd, tree: Worktree) -> None:
@@ -63,7 +67,7 @@ def refuse_missing(end: RunEnd, tree: Worktree) -> None:
     if workload.form == "command" or end.worker_report is not None or not end.outcome.exit_status:
         return
     with suppress(OSError):
-        if NOT_THERE.search(end.log.read_text(encoding="utf-8", errors="replace")):
+        if NOT_THERE.search(end.outcome.log.read_text(encoding="utf-8", errors="replace")):
             raise missing_there(workload, tree, workload.nodeid or workload.id)
 
 
@@ -72,16 +76,17 @@ def refuse_failed(end: RunEnd) -> None:
 
     Raises:
         WorkloadFailed: it raised, exited, was killed, skipped itself or took the wrong number of
-        steps. WorkloadTimedOut: it did not end in time.
+        steps. OtherSideEnded: that of the A/B run is to blame. WorkloadTimedOut: it did not end in
+        time.
     """
     if end.outcome.timed_out:
         raise _out_of_time(end)
-    why = _why(end)
+    why, report = _why(end), end.worker_report
     if why is not None:
         advice = (note(_ADVICE[why.code]),) if why.code in _ADVICE else ()
-        raise WorkloadFailed(
-            "workload-failed", workload=end.workload.id, why=why, see=(*advice, *end.see)
-        )
+        is_abandoned = report is not None and report.ending is Ending.ABANDONED
+        error = OtherSideEnded if is_abandoned else WorkloadFailed
+        raise error("workload-failed", workload=end.workload.id, why=why, see=(*advice, *end.see))
 
 
 def _out_of_time(end: RunEnd) -> PerfgateError:
@@ -112,9 +117,9 @@ def refuse_uncaptured(end: RunEnd) -> None:
         return
     error = NsysCrashed if end.outcome.crashed else CaptureFailed
     workload, why = end.workload.id, end.outcome.problem or note("nsys-wrote-nothing", status=0)
-    if not end.log.is_file():  # nothing was started
+    if not end.outcome.log.is_file():  # nothing was started
         raise error("run-not-started", workload=workload, why=why)
-    raise error("run-uncaptured", workload=workload, why=why, log=str(end.log))
+    raise error("run-uncaptured", workload=workload, why=why, log=str(end.outcome.log))
 
 
 def without_steps(missing: StepsNotFound, end: RunEnd) -> StepsNotFound:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -31,7 +31,7 @@ from perfgate.profilers.nsys.export.scrub import scrub
 from perfgate.profilers.nsys.profile import LOG as NSYS_LOG
 from perfgate.profilers.seam import Captured
 from perfgate.system.ending import abandoned, end_all
-from perfgate.system.files import UNDERWAY, files_below, left
+from perfgate.system.files import UNDERWAY, left, refused_as
 
 ORDER: Final = "order.json"
 WORKER_REPORT: Final = "worker-report.json"
@@ -56,13 +56,11 @@ def make_folder(folder: Path) -> None:
     Raises:
         StoreFailed: it is there already, or the disk does not take it.
     """
-    try:
+    with writing(folder):
         folder.mkdir(parents=True)
         (folder / IMPORTS).mkdir()
         for module, name in PROGRAMS.items():
             shutil.copyfile(str(module.__file__), folder / IMPORTS / f"{name}.py")
-    except OSError as refused:
-        raise not_written("run-folder-not-written", folder, refused) from refused
 
 
 def write_order(folder: Path, order: Order) -> None:
@@ -71,15 +69,18 @@ def write_order(folder: Path, order: Order) -> None:
     Raises:
         StoreFailed: the disk does not take it.
     """
-    try:
+    with writing(folder):
         (folder / ORDER).write_text(order.model_dump_json(indent=2), encoding="utf-8")
         for way in (order.blocks, order.hold):
             if way is not None:
                 os.mkfifo(way.own)
         if order.hold is not None:
             os.mkfifo(order.hold.other)
-    except OSError as refused:
-        raise not_written("run-folder-not-written", folder, refused) from refused
+
+
+def writing(folder: Path) -> AbstractContextManager[None]:
+    """Raise StoreFailed where the disk refuses what is written into a run's folder."""
+    return refused_as(StoreFailed, "run-folder-not-written", folder=str(folder))
 
 
 def read_worker_report(folder: Path, cleaner: Cleaner) -> WorkerReport | None:
@@ -148,9 +149,9 @@ def clean_log(log: Path, cleaner: Cleaner) -> None:
         log.write_text(cleaned, encoding="utf-8")
 
 
-def reports_folder(raw: Path, captured: Captured) -> Path:
+def reports_folder(captured: Captured) -> Path:
     """Where nsys's summaries of a capture are, among nsys's own files."""
-    return raw / f"{captured.sqlite.stem}-reports"
+    return captured.sqlite.with_name(f"{captured.sqlite.stem}-reports")
 
 
 def keep_exports(captures: Sequence[Captured], folder: Path) -> None:
@@ -159,13 +160,10 @@ def keep_exports(captures: Sequence[Captured], folder: Path) -> None:
     Raises:
         StoreFailed: the disk does not take them.
     """
-    for index, captured in enumerate(captures):
-        reports = reports_folder(folder / RAW, captured)
-        try:
+    with refused_as(StoreFailed, "export-not-kept", folder=str(folder)):
+        for index, captured in enumerate(captures):
             scrub(captured.sqlite, folder / f"capture-{index}.sqlite")
-            shutil.copytree(reports, folder / f"capture-{index}-reports")
-        except OSError as refused:
-            raise not_written("export-not-kept", folder, refused) from refused
+            shutil.copytree(reports_folder(captured), folder / f"capture-{index}-reports")
 
 
 def clear(folder: Path, *, keep_captures: bool = False) -> None:
@@ -176,11 +174,6 @@ def clear(folder: Path, *, keep_captures: bool = False) -> None:
     if not keep_captures:
         shutil.rmtree(folder / RAW, ignore_errors=True)
         shutil.rmtree(folder / IMPORTS, ignore_errors=True)
-
-
-def not_written(code: str, folder: Path, refused: OSError) -> StoreFailed:
-    """What is raised of a folder that a disk refuses."""
-    return StoreFailed(code, folder=str(folder), why=refused.strerror or str(refused))
 
 
 # What a killed gate left
@@ -204,21 +197,19 @@ def end_killed_gates() -> Note | None:
 def remove_killed_runs(results: Path, cleaner: Cleaner) -> Note | None:
     """Remove what runs of killed gates have left below the kept results, but for their logs; how
     many these were."""
-    # One that came to its end has left its result, and no such run below it. Those under Nsight
-    # Compute lie next to the results.
-    gates = (*results.glob("*/*/*"), *results.parent.glob("ncu/*"))
-    folders = [one for one in gates if one.is_dir() and not one.is_symlink()]
-    ended = [one for one in folders if not (one / "result.json").exists()]
-    marks = [mark for gate in ended for mark in files_below(gate) if mark.name == UNDERWAY]
-    # What a worker on standby has left lies where it was started.
-    linked = [one for gate in ended for one in gate.iterdir() if one.is_symlink()]
-    removed = sum(_remove_if_left(mark.parent, cleaner) for mark in marks)
-    for link in linked:
-        folder = link.resolve()
-        if folder.parent.name == STANDBY and _remove_if_left(folder, cleaner):
+    removed = 0
+    # Those under Nsight Compute lie next to the results.
+    for run in (*results.glob("*/*/*/*"), *results.parent.glob("ncu/*")):
+        # What a worker on standby has left lies where it was started.
+        is_link = run.is_symlink()
+        made = run.resolve() if is_link else run
+        is_ours = made.parent.name == STANDBY if is_link else not run.parent.is_symlink()
+        # A gate that came to its end has left its result, and no such run.
+        if is_ours and not (run.parent / "result.json").exists() and _remove_if_left(made, cleaner):
             removed += 1
-            link.unlink()
-            shutil.move(folder, link)
+            if is_link:
+                run.unlink()
+                shutil.move(made, run)
     for standby in results.parent.glob(f"{STANDBY}/*"):
         with left(standby) as is_left:
             if is_left or not (standby / UNDERWAY).exists():

@@ -9,6 +9,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from statistics import median
 
@@ -17,11 +18,12 @@ from perfgate.execute.lab import Against, Asked, Pair, blessed_at
 from perfgate.execute.laboratory import Laboratory, OtherSide
 from perfgate.execute.plan import (
     PlannedRun,
+    Turn,
     first_of,
     how_to_run,
-    runs_of,
     steps_in_blocks,
     steps_of_a_block,
+    turns_of,
 )
 from perfgate.execute.provenance import SHOWN, is_as_blessed, prove_apart
 from perfgate.execute.run import TRIES, Measured
@@ -53,8 +55,6 @@ class _Started:
     made: Generator[Measured]
     is_alone: bool
     """Whether nothing is alive next to it that it could do without."""
-    left: int
-    """How many of them were not taken yet."""
 
 
 class FreshLab:
@@ -87,7 +87,7 @@ class FreshLab:
         # What is still to be made
         self._stages: tuple[Asked, ...] = ()
         """What was prepared, and is still to be asked for."""
-        self._left: list[PlannedRun] = []
+        self._left: list[Turn] = []
         """What of it is still to be made, also of what was asked for last."""
         self._batch: _Started | None = None
         self._failed_together: PerfgateError | None = None
@@ -166,20 +166,45 @@ class FreshLab:
             for (job, one), (_, other) in zip(made, made, strict=True):
                 there, here = (one, other) if job.is_reference else (other, one)
                 self._taken[form] += 1
-                self._hold_apart(there, here)
+                if (tree := self._other.context.tree) is not None:
+                    logs = {"reference": there.import_logs, "candidate": here.import_logs}
+                    prove_apart(self._workload, tree, **logs)
                 yield Pair(reference=there.run, candidate=here.run)
 
     def _asked(self, form: Form | None, number: int) -> Generator[_Made]:
-        """What was prepared, if it is that; whoever wants no more of it ends all of it."""
+        """What was prepared, if it is that; whoever wants no more of it ends all of it.
+
+        Each turn is made with as many ahead as there is room for. Where some fail that are alive at
+        once, each is made again by itself; so is one in which nsys broke down.
+        """
         if self._stages[:1] != ((form, number),):
             self._plan((form, number))
         plan, self._stages = self._left, self._stages[1:]
         wanted = number if form is None else 2 * number
         try:
             while wanted:
-                for made in self._next():
-                    wanted -= 1
-                    yield made
+                if self._batch is None:
+                    self._batch = self._start()
+                elif self._of.end_standing == self.close:
+                    self._of.end_standing = None  # it is asked for
+                batch, read = self._batch, list[_Made]()
+                try:
+                    # Of a pair in blocks neither side counts without the other.
+                    for job in self._left[0]:
+                        with self._of.listener.run(self._title(job, len(batch.jobs))):
+                            read.append((job, next(batch.made)))
+                except RunFailed as failed:
+                    self._try_again(batch, batch.jobs[failed.number], failed.error)
+                    continue
+                except PerfgateError as failed:
+                    self._try_again(batch, job, failed)
+                    continue
+                del self._left[0]
+                if job is batch.jobs[-1]:
+                    self._end_batch()
+                finished = [(job, self._finished(job, made)) for job, made in read]
+                wanted -= len(finished)
+                yield from finished
         finally:
             if self._left is plan and (wanted or not self._stages):
                 self.close()
@@ -188,55 +213,22 @@ class FreshLab:
         self.close()
         self._stages = asked
         for form, number in asked:
-            self._left += runs_of(form, self._taken[form], number)
+            self._left += turns_of(form, self._taken[form], number)
 
     # Runs of either side
-
-    def _next(self) -> list[_Made]:
-        """Make the next run that is left, or both of a pair in blocks, with as many ahead as there
-        is room for.
-
-        Where some fail that are alive at once, each is made again by itself; so is one in which
-        nsys broke down.
-        """
-        while True:
-            if self._batch is None:
-                self._batch = self._start()
-            elif self._of.end_standing == self.close:
-                self._of.end_standing = None  # it is asked for
-            batch, read = self._batch, list[_Made]()
-            try:
-                # Of a pair in blocks neither side counts without the other.
-                for job in self._left[: 2 if self._left[0].form is Form.BLOCK else 1]:
-                    with self._of.listener.run(self._title(job, len(batch.jobs))):
-                        read.append((job, next(batch.made)))
-            except RunFailed as failed:
-                broken, why = batch.jobs[failed.number], failed.error
-            except PerfgateError as failed:
-                broken, why = job, failed
-            else:
-                del self._left[: len(read)]
-                batch.left -= len(read)
-                if not batch.left:
-                    self._end_batch()
-                return [(job, self._finished(job, made)) for job, made in read]
-            self._end_batch()
-            self._try_again(broken, why, is_alone=batch.is_alone)
 
     def _start(self) -> _Started:
         """Start as many of what is left as there is room for."""
         form, most = self._how()
-        jobs = first_of(self._left, most, with_blocks=self._step_ms is not None)
-        begins_in_blocks = jobs[0].form is Form.BLOCK
-        if begins_in_blocks and form is Form.ALONE:
+        turns = first_of(self._left, most, with_blocks=self._step_ms is not None)
+        if len(turns[0]) > 1 and form is Form.ALONE:
             form = Form.EARLY  # both sides of a pair are alive at once in any case
         if self._of.end_standing is not None:
             self._of.end_standing()  # its runs are to see nothing of these
             self._of.end_standing = None
-        then = self._of.at_end if len(jobs) == len(self._left) else ignore
-        made = self._of.make(self._wanted(jobs), form, then)
-        is_alone = len(jobs) == (2 if begins_in_blocks else 1)
-        return _Started(jobs, made, is_alone=is_alone, left=len(jobs))
+        then = self._of.at_end if len(turns) == len(self._left) else ignore
+        made = self._of.make(self._wanted(turns), form, then)
+        return _Started([*chain(*turns)], made, is_alone=len(turns) == 1)
 
     def _end_batch(self) -> None:
         batch, self._batch = self._batch, None
@@ -255,35 +247,35 @@ class FreshLab:
         # The others take as many steps as the first one chooses.
         return form, most if self._steps is not None else 1
 
-    def _wanted(self, jobs: Sequence[PlannedRun]) -> list[Wanted]:
-        """Folders for one more try of some runs, and what each is to do."""
+    def _wanted(self, turns: Sequence[Turn]) -> list[Wanted]:
+        """What each of some runs is to do in one more try."""
         made: list[Wanted] = []
-        for job in jobs:
-            if not job.folder:
-                self._named["run"] += 1
-                job.folder = f"run-{self._named['run']}"
-            self._named[job.folder] += 1  # also of one that was started before, and not wanted
-            tries = self._named[job.folder]
-            in_turns = job.form is Form.BLOCK
-            steps = self._steps_in_blocks if in_turns else self._steps
-            made.append(
-                Wanted(
-                    context=self._other.context if job.is_reference else self._of.context,
-                    workload=self._workload.model_copy(update={"steps": steps}),
-                    folder=self._folder
-                    / (job.folder if tries == 1 else f"{job.folder}-try-{tries}"),
-                    imports_torch=bool(self._baseline and self._baseline.machine.torch),
-                )
+        for turn in turns:
+            if len(turn) == 1:
+                made.append(self._one(turn[0], self._steps))
+                continue
+            steps = self._steps_in_blocks
+            made += in_blocks(
+                [self._one(job, steps) for job in turn],
+                candidate_begins=turn[0].candidate_begins,
+                block_steps=steps_of_a_block(self._step_ms, steps),
+                core=max(os.sched_getaffinity(0)),
             )
-            if in_turns and not job.is_reference:
-                reference = jobs[len(made) - 2]
-                made[-2:] = in_blocks(
-                    made[-2:],
-                    candidate_begins=reference.candidate_begins,
-                    block_steps=steps_of_a_block(self._step_ms, self._steps_in_blocks),
-                    core=max(os.sched_getaffinity(0)),
-                )
         return made
+
+    def _one(self, job: PlannedRun, steps: int | None) -> Wanted:
+        """One of them, in a folder of its own."""
+        if not job.folder:
+            self._named["run"] += 1
+            job.folder = f"run-{self._named['run']}"
+        self._named[job.folder] += 1  # also of one that was started before, and not wanted
+        tries = self._named[job.folder]
+        return Wanted(
+            context=self._other.context if job.is_reference else self._of.context,
+            workload=self._workload.model_copy(update={"steps": steps}),
+            folder=self._folder / (job.folder if tries == 1 else f"{job.folder}-try-{tries}"),
+            imports_torch=bool(self._baseline and self._baseline.machine.torch),
+        )
 
     @cached_property
     def _steps_in_blocks(self) -> int:
@@ -303,33 +295,35 @@ class FreshLab:
         if run.form not in (Form.EARLY, Form.LATE):
             run = run.model_copy(update={"form": job.form})
         self._steps = self._steps or BlessedRun.of(run).steps
+        if not job.is_reference and before is not None and made.code != before.code:
+            paths = changed_code(before.code, made.code) + changed_code(made.code, before.code)
+            first = tuple(dict.fromkeys(paths))[:SHOWN]
+            changed = note("code-changed", Severity.INVALID, paths=first)
+            run = run.model_copy(update={"notes": (*run.notes, changed)})
+        made = replace(made, run=run)
         if not job.is_reference:
-            if before is not None and made.code != before.code:
-                ways = changed_code(before.code, made.code), changed_code(made.code, before.code)
-                paths = tuple(dict.fromkeys([*ways[0], *ways[1]]))[:SHOWN]
-                changed = note("code-changed", Severity.INVALID, paths=paths)
-                run = run.model_copy(update={"notes": (*run.notes, changed)})
             if job.form is not Form.BLOCK:
                 self._step_ms = run.value(Metric.STEP_MS) or self._step_ms
             if self.environment is None:
                 self.environment = made.environment
             self._taken[None] += 1
-            self.last = replace(made, run=run)
-        self._of.listener.done(self._title(job), run)
-        return replace(made, run=run)
+            self.last = made
+        self._of.listener.done(self._title(job), made.run)
+        return made
 
-    def _try_again(self, job: PlannedRun, failed: PerfgateError, *, is_alone: bool) -> None:
-        """Take in how one of a batch failed, what is left of which is made again.
+    def _try_again(self, batch: _Started, job: PlannedRun, failed: PerfgateError) -> None:
+        """Take in how one of a batch failed, which ends; what is left of it is made again.
 
         Raises:
             PerfgateError: it failed alone, and nsys is not to blame, or too often.
         """
+        self._end_batch()
         if isinstance(failed, NsysCrashed) and self._named[job.folder] < TRIES:
             self._of.listener.crashed(failed)
-        elif is_alone:
+        elif batch.is_alone:
             self._failed_together = None  # others alive next to it are not why it failed
             raise self._failed_alone(job, failed)
-        if not is_alone:
+        if not batch.is_alone:
             self._failed_together = failed
 
     def _failed_alone(self, job: PlannedRun, failed: PerfgateError) -> PerfgateError:
@@ -378,9 +372,3 @@ class FreshLab:
             raise CodeUnproven(
                 "files-not-as-blessed", workload=self._workload.id, commit=self._other.shown
             )
-
-    def _hold_apart(self, there: Measured, here: Measured) -> None:
-        """Hold what the other commit's run loaded to what the candidate's did."""
-        if (tree := self._other.context.tree) is not None:
-            logs = {"reference": there.import_logs, "candidate": here.import_logs}
-            prove_apart(self._workload, tree, **logs)

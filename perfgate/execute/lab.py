@@ -7,19 +7,15 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Protocol
 
+from perfgate.execute.worktree import SHOWN_SHA
 from perfgate.model.baseline import Baseline
 from perfgate.model.errors import NsysCrashed, RevisionMissing
 from perfgate.model.machine import Machine
 from perfgate.model.note import Note
 from perfgate.model.sample import Form, Run
 from perfgate.model.settings import Settings
-
-SHOWN_SHA: Final = 12
-"""Digits of a commit that are shown."""
-
-# What a gate sees
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -16,10 +16,11 @@ from typing import Final
 
 from perfgate.execute.ahead import Wanted, start_together
 from perfgate.execute.context import RunContext, at_commit
-from perfgate.execute.lab import SHOWN_SHA, Against, Invocation, Listener
+from perfgate.execute.lab import Against, Invocation, Listener
 from perfgate.execute.run import Measured, measure_run
 from perfgate.execute.standby import Standby
 from perfgate.execute.torch_first import FirstImport
+from perfgate.execute.worktree import SHOWN_SHA
 from perfgate.machine import read_machine, wait_until_idle
 from perfgate.model.errors import PerfgateError
 from perfgate.model.machine import Machine

@@ -54,22 +54,25 @@ class PlannedRun:
     folder: str = ""
 
 
-def runs_of(form: Form | None, after: int, number: int) -> list[PlannedRun]:
+Turn = tuple[PlannedRun, ...]
+"""What measures at once: one run, or both of a pair in blocks, the reference's first."""
+
+
+def turns_of(form: Form | None, after: int, number: int) -> list[Turn]:
     """Further runs of the candidate, or pairs in a form, behind so many."""
-    planned = after + number
-    if form is not None:
-        pairs = [pair_of(form, index, planned) for index in range(after, planned)]
-        return [run for pair in pairs for run in pair]
-    return [
-        PlannedRun(title=f"run {index + 1} of {planned}", form=Form.ALONE)
-        for index in range(after, planned)
-    ]
+    turns, planned = list[Turn](), after + number
+    for index in range(after, planned):
+        if form is None:
+            turns.append((PlannedRun(title=f"run {index + 1} of {planned}", form=Form.ALONE),))
+        else:
+            turns += _turns_of_pair(form, index, planned)
+    return turns
 
 
-def pair_of(form: Form, index: int, planned: int) -> tuple[PlannedRun, PlannedRun]:
+def _turns_of_pair(form: Form, index: int, planned: int) -> list[Turn]:
     """Both runs of a pair: the candidate's first in every second one, so that drift hits both.
 
-    In blocks they are made at once, and the order is that of their first blocks.
+    In blocks it is the candidate's first block that comes first.
     """
     title = f"pair {index + 1} of {planned}"
     match form:
@@ -88,25 +91,24 @@ def pair_of(form: Form, index: int, planned: int) -> tuple[PlannedRun, PlannedRu
         candidate_begins=candidate_begins,
     )
     candidate = PlannedRun(title=f"{title}, candidate", form=form)
-    if candidate_begins and form is not Form.BLOCK:
-        return candidate, reference
-    return reference, candidate
+    if form is Form.BLOCK:
+        return [(reference, candidate)]
+    return [(candidate,), (reference,)] if candidate_begins else [(reference,), (candidate,)]
 
 
-def first_of(left: Sequence[PlannedRun], most: int, *, with_blocks: bool) -> list[PlannedRun]:
-    """The first of them, as many as there is room for; the two of a pair in blocks in any case.
+def first_of(left: Sequence[Turn], most: int, *, with_blocks: bool) -> list[Turn]:
+    """The first of them, as many as there is room for, and one in any case.
 
     Pairs in blocks wait for what comes before them where that is to say how long they are.
     """
-    begins_in_blocks = left[0].form is Form.BLOCK
-    room, batch = max(most, 2 if begins_in_blocks else 1), list[PlannedRun]()
-    for run in left:
-        in_blocks = run.form is Form.BLOCK
-        waits = in_blocks and not (begins_in_blocks or with_blocks)
-        needed = 2 if in_blocks and run.is_reference else 1
-        if waits or len(batch) + needed > room:
+    begins_in_blocks, batch = len(left[0]) > 1, list[Turn]()
+    room = max(most, len(left[0]))
+    for turn in left:
+        waits = len(turn) > 1 and not (begins_in_blocks or with_blocks)
+        room -= len(turn)
+        if waits or room < 0:
             break
-        batch.append(run)
+        batch.append(turn)
     return batch
 
 

@@ -13,13 +13,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
-from perfgate.execute.captures import OfCapture, measure_capture, notes_of, processes_of
-from perfgate.execute.command import start_of, worker_command
+from perfgate.execute.captures import measure_captures
+from perfgate.execute.command import start_of
 from perfgate.execute.context import RunContext
 from perfgate.execute.failures import (
     RunEnd,
@@ -31,7 +31,6 @@ from perfgate.execute.failures import (
 from perfgate.execute.folder import (
     IMPORTS,
     LOG,
-    ORDER,
     WORKER_REPORT,
     ImportLog,
     clear,
@@ -47,11 +46,11 @@ from perfgate.execute.script_hold import FIFOS
 from perfgate.execute.side_environment import declared_there, workload_there
 from perfgate.execute.standby import Standby
 from perfgate.machine import RankWatch, sampled
-from perfgate.model.errors import StepsNotFound, WorkloadFailed
+from perfgate.model.errors import StepsNotFound
 from perfgate.model.machine import Conditions, tuning
 from perfgate.model.note import Note, Severity, note
-from perfgate.model.order import Blocks, Ending, Hold, Order, WorkerReport
-from perfgate.model.sample import Form, ProcessSample, Run
+from perfgate.model.order import Blocks, Hold, Order, WorkerReport
+from perfgate.model.sample import Form, Run
 from perfgate.model.workload import Workload
 from perfgate.profilers.nsys.output import signal_name
 from perfgate.profilers.nsys.profile import profile
@@ -101,11 +100,6 @@ def measure_run(
         return one.measured(end, samples.conditions(), busy)
 
 
-class OtherSideEnded(WorkloadFailed):
-    """The other side of the pair ended first: it has not failed yet, as far as is known here, but
-    will."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class OneRun:
     """One run whose folder and order are there, for nsys or another tool to start."""
@@ -117,7 +111,6 @@ class OneRun:
     spec: ProfileSpec
     profiled: Callable[..., ProfileOutcome]
     """Profiles it, as `profile` does; takes `on_tick`."""
-    withheld: tuple[str, ...]
     blocks: Blocks | None
     hold: Hold | None
     form: Form
@@ -130,9 +123,9 @@ class OneRun:
         """What the worker has reported by now."""
         return read_worker_report(self.folder, self.spec.cleaner)
 
-    @property
+    @cached_property
     def import_logs(self) -> tuple[ImportLog, ...]:
-        """What its processes have logged by now."""
+        """What its processes have logged, once they have ended."""
         return read_import_logs(self.folder / IMPORTS)
 
     def run(self, *, on_tick: OnTick = ignore) -> RunEnd:
@@ -151,14 +144,9 @@ class OneRun:
             on_tick()
 
         outcome = self.profiled(on_tick=tick)
-        end = self._end(outcome, keep_log(outcome.log, self.folder, self.spec.cleaner))
-        try:
-            refuse_failed(end)
-        except WorkloadFailed as failed:
-            report = end.worker_report
-            if report is not None and report.ending is Ending.ABANDONED:
-                raise OtherSideEnded(failed.code, **failed.fields) from failed
-            raise
+        kept = keep_log(outcome.log, self.folder, self.spec.cleaner)
+        end = self._end(replace(outcome, log=kept))
+        refuse_failed(end)
         refuse_uncaptured(end)
         return end
 
@@ -169,25 +157,23 @@ class OneRun:
         is not known.
         """
         was_killed = exit_status is not None and exit_status < 0
-        log = self.folder / LOG
         outcome = ProfileOutcome(
             exit_status=exit_status,
             signal=signal_name(-(exit_status or 0)) if was_killed else None,
             timed_out=timed_out,
             tail=tuple(tail),
-            log=log,
+            log=self.folder / LOG,
         )
-        refuse_failed(self._end(outcome, log))
+        refuse_failed(self._end(outcome))
         self._code()
 
-    def _end(self, outcome: ProfileOutcome, log: Path) -> RunEnd:
+    def _end(self, outcome: ProfileOutcome) -> RunEnd:
         """How it ended; refuses a workload that its commit does not have."""
         end = RunEnd(
             workload=self.workload,
             outcome=outcome,
             worker_report=self.worker_report,
-            log=log,
-            withheld=self.withheld,
+            withheld=self.spec.withheld,
         )
         if self.context.tree is not None:
             refuse_missing(end, self.context.tree)
@@ -220,13 +206,14 @@ class OneRun:
             StoreFailed: the disk did not take it.
         """
         outcome, worker_report = end.outcome, end.worker_report
-        tool, raw, workload = self.context.tool, self.spec.folder, self.workload
+        workload, ranks = self.workload, self.ranks.ranks
         if workload.steps is None and worker_report is not None:  # so many did it choose
             steps = max(worker_report.turns - workload.warmup, 1)
             workload = workload.model_copy(update={"steps": steps})
-        captures = [measure_capture(workload, tool, one, raw, on_tick) for one in outcome.captures]
         try:
-            processes = processes_of(workload, captures, self.ranks.ranks)
+            processes, notes = measure_captures(
+                workload, self.context, outcome.captures, ranks, on_tick=on_tick
+            )
         except StepsNotFound as missing:
             if workload.form != "command":
                 raise
@@ -244,7 +231,7 @@ class OneRun:
             begins=None if self.blocks is None else self.blocks.begins,
             folder=self.folder.name,
             notes=(
-                *self._notes(workload, processes, captures),
+                *notes,
                 *(() if busy is None else (note("busy-before", Severity.INVALID, why=busy),)),
             ),
         )
@@ -252,7 +239,7 @@ class OneRun:
             run=run,
             worker_report=worker_report,
             code=code,
-            withheld=self.withheld,
+            withheld=self.spec.withheld,
             environment=self._tuning(took_steps),
             import_logs=self.import_logs,
         )
@@ -267,21 +254,6 @@ class OneRun:
             return tuning(self.spec.env, places=places)
         seen = self.ranks.tuning
         return next((tuning(seen[pid], places=places) for pid in took_steps if pid in seen), None)
-
-    def _notes(
-        self,
-        workload: Workload,
-        processes: tuple[ProcessSample, ...],
-        captures: Sequence[OfCapture],
-    ) -> tuple[Note, ...]:
-        """All that is known besides the numbers, each once, what makes the run INVALID first."""
-        found = [
-            *notes_of(workload, self.context.machine, processes),
-            *(one for capture in captures for one in capture.notes),
-            *(one for process in processes for one in process.notes),
-        ]
-        once = [one for place, one in enumerate(found) if one not in found[:place]]
-        return tuple(sorted(once, key=lambda one: one.severity is not Severity.INVALID))
 
 
 @contextmanager
@@ -321,21 +293,14 @@ def ordered(
         blocks=blocks,
         hold=hold,
     )
-    argv = worker_command(
-        workload,
-        folder / ORDER,
-        python=context.python,
-        pytest_options=context.pytest_options,
-        is_pinned=tree is not None,
-    )
     ready = None
     if standby is not None and hold is not None and blocks is None:
         ready = standby.take(context, workload, folder)
     if ready is not None:
-        spec, withheld = ready.spec, ready.withheld
+        spec, profiled = ready.spec, ready.profiled
     else:
         make_folder(folder)
-        spec, withheld = start_of(
+        spec = start_of(
             context,
             workload,
             folder,
@@ -343,10 +308,7 @@ def ordered(
             shares_core=blocks is not None,
             is_held=hold is not None,
         )
-    spec = replace(spec, argv=argv)
-    profiled = partial(profile, context.tool, spec)
-    if ready is not None:
-        profiled = partial(ready.profiled, argv)
+        profiled = partial(profile, context.tool, spec)
     write_order(folder, order)
     with underway(folder):
         try:
@@ -356,7 +318,6 @@ def ordered(
                 folder=folder,
                 spec=spec,
                 profiled=profiled,
-                withheld=withheld,
                 blocks=blocks,
                 hold=hold,
                 form=form if blocks is None else Form.BLOCK,

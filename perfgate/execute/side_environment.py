@@ -13,7 +13,7 @@ from typing import Final
 
 from perfgate import __version__
 from perfgate.execute.places import INSTALLED, PACKAGE
-from perfgate.execute.worktree import Worktree, not_written
+from perfgate.execute.worktree import Worktree, writing
 from perfgate.model.errors import ConfigInvalid, RevisionMissing, WorktreeFailed
 from perfgate.model.settings import Settings
 from perfgate.model.workload import Workload
@@ -42,14 +42,12 @@ def pin(tree: Worktree) -> None:
     worker = tree.home / "worker"
     info = worker / f"perfgate-{__version__}.dist-info"
     about = f"Metadata-Version: 2.1\nName: perfgate\nVersion: {__version__}\n"
-    try:
+    with writing(tree.commit, tree.home):
         info.mkdir(parents=True)
         (worker / PACKAGE.name).symlink_to(PACKAGE)
         (info / "METADATA").write_text(about, "utf-8")
         (info / "entry_points.txt").write_text("[pytest11]\nperfgate = perfgate.plugin\n", "utf-8")
         (worker / "pytest.ini").write_text("[pytest]\n", "utf-8")
-    except OSError as error:
-        raise not_written(tree.commit, tree.home, error) from error
 
 
 def interpreter(tree: Worktree, python: str) -> Path:

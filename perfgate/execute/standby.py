@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import replace
@@ -24,12 +23,13 @@ from uuid import uuid4
 from perfgate.execute import torch_first
 from perfgate.execute.command import start_of
 from perfgate.execute.context import RunContext
-from perfgate.execute.folder import make_folder, not_written
+from perfgate.execute.folder import make_folder, writing
 from perfgate.machine.processes import free_bytes
 from perfgate.model.workload import Workload
 from perfgate.profilers.nsys.profile import profile
 from perfgate.profilers.seam import OnTick, ProfileOutcome, ProfileSpec
 from perfgate.system.files import underway
+from perfgate.system.process import ignore
 from perfgate.system.signals import holding_signals_back
 
 BYTES: Final = 1 << 30
@@ -50,20 +50,19 @@ class Standby:
         """
         self.mark = uuid4().hex
         self._torch = torch
-        self._ready: list[ReadyWorker] = []
+        self._workers: list[ReadyWorker] = []
         cores = len(os.sched_getaffinity(0)) - 1  # pytest imports torch at the same time
         number = max(min(number, cores, free_bytes() // BYTES), 0)
-        pool = ThreadPoolExecutor(max(number, 1), thread_name_prefix="perfgate-standby")
-        with ExitStack() as held:
+        self._pool = ThreadPoolExecutor(max(number, 1), thread_name_prefix="perfgate-standby")
+        try:
             for _ in range(number):
-                ready = ReadyWorker(context, folder / uuid4().hex, f"{self.mark}:{uuid4().hex}")
-                held.callback(ready.remove)
-                ready.make_ready(held)
-                self._ready.append(ready)
-            held.callback(_end, pool, tuple(self._ready))
-            for ready in self._ready:
-                ready.start(pool)
-            self._held = held.pop_all()
+                run_id = f"{self.mark}:{uuid4().hex}"
+                worker = ReadyWorker(context, folder / uuid4().hex, run_id)
+                self._workers.append(worker)
+                worker.start(self._pool)
+        except BaseException:
+            self.close()
+            raise
 
     def take(self, context: RunContext, workload: Workload, folder: Path) -> ReadyWorker | None:
         """One for a run, in whose folder it leaves what it makes; None where none is left, or they
@@ -74,35 +73,30 @@ class Standby:
         """
         if not self._torch.serves(str(context.root / workload.source)):
             return None
-        for ready in self._ready:
-            if ready.becomes(context, workload, folder):
-                self._ready.remove(ready)
-                return ready
-        return None
+        taken = (one for one in self._workers if one.becomes(context, workload, folder))
+        return next(taken, None)
 
     def end_rest(self) -> None:
         """Let those end that were not taken."""
-        for ready in self._ready:
-            ready.end()
+        for worker in self._workers:
+            if worker.is_free:
+                worker.end()
 
     def close(self) -> None:
         """End all, and take away what is left of them."""
-        self._held.close()
-
-
-def _end(pool: ThreadPoolExecutor, workers: Sequence[ReadyWorker]) -> None:
-    for ready in workers:
-        ready.end()
-    with holding_signals_back():
-        pool.shutdown(wait=True)
+        for worker in self._workers:
+            worker.end()
+        with holding_signals_back():
+            self._pool.shutdown(wait=True)
+            for worker in self._workers:
+                worker.remove()
 
 
 class ReadyWorker:
     """One of them, and from when it is taken its run's."""
 
     _ran: Future[ProfileOutcome]
-
-    _says: int | None = None
+    _says: int
 
     def __init__(self, context: RunContext, folder: Path, run_id: str) -> None:
         self.folder = folder.absolute()
@@ -110,80 +104,78 @@ class ReadyWorker:
         self._run_id = run_id
         self._of: Path | None = None
         """The folder of its run."""
-        self._on_tick: OnTick | None = None
-        """What its run does while it lasts; None while it waits."""
-        self.spec, self.withheld = self._start_of(context, UNKNOWN)
+        self._on_tick: OnTick = ignore
+        """What its run does while it lasts."""
+        self._held = ExitStack()
+        self.spec = self._start_of(context, UNKNOWN)
 
-    def make_ready(self, held: ExitStack) -> None:
-        """Make its folder, which is this process's as long as something is held."""
-        make_folder(self.folder)
-        held.enter_context(underway(self.folder))
-        fifo = self.folder / torch_first.FIFO
-        try:
-            os.mkfifo(fifo)
-        except OSError as refused:
-            raise not_written("run-folder-not-written", self.folder, refused) from refused
-        self._says = os.open(fifo, os.O_RDWR)  # also for reading: nobody need read it yet
+    @property
+    def is_free(self) -> bool:
+        """Whether no run has taken it."""
+        return self._of is None
 
     def start(self, pool: ThreadPoolExecutor) -> None:
-        """Start it."""
+        """Start it in its folder, which is this process's until it is removed.
+
+        Raises:
+            StoreFailed: the folder cannot be made.
+        """
+        make_folder(self.folder)
+        self._held.enter_context(underway(self.folder))
         fifo = str(self.folder / torch_first.FIFO)
+        with writing(self.folder):
+            os.mkfifo(fifo)
+        self._says = os.open(fifo, os.O_RDWR)  # also for reading: nobody need read it yet
+        self._held.callback(os.close, self._says)
         spec = replace(self.spec, argv=(self._context.python, "-m", torch_first.NAME, fifo))
         self._ran = pool.submit(profile, self._context.tool, spec, on_tick=self._tick)
 
     def becomes(self, context: RunContext, workload: Workload, folder: Path) -> bool:
-        """Whether it is a run's from now on: it must have been started just as that.
+        """Whether it is a run's from now on: it must be free, and have been started just as that.
 
         Raises:
             StoreFailed: the run's folder cannot be made.
         """
-        spec, withheld = self._start_of(context, workload)
-        is_alike = replace(spec, cleaner=self.spec.cleaner) == self.spec
-        if not is_alike or workload.pass_env or self._ran.done():
+        spec, own = self._start_of(context, workload), self.spec
+        is_alike = replace(spec, argv=own.argv, cleaner=own.cleaner) == own
+        if not self.is_free or not is_alike or workload.pass_env or self._ran.done():
             return False
-        try:
+        with writing(folder):
             folder.symlink_to(self.folder)  # it goes there when nothing writes into it any more
-        except OSError as refused:
-            raise not_written("run-folder-not-written", folder, refused) from refused
-        self.spec, self.withheld, self._of = spec, withheld, folder
+        self.spec, self._of = spec, folder
         return True
 
-    def profiled(self, argv: Sequence[str], *, on_tick: OnTick) -> ProfileOutcome:
+    def profiled(self, *, on_tick: OnTick) -> ProfileOutcome:
         """Let it go on as its run's pytest, to the end."""
-        assert self._says is not None
-        self._on_tick = on_tick
+        self._on_tick, argv = on_tick, self.spec.argv
         words = argv[argv.index("pytest") + 1 :]
         os.write(self._says, f"{json.dumps(words)}\n".encode())
         return self._ran.result()
 
     def end(self) -> None:
         """End it if it waits: nobody will let it go on."""
-        if self._on_tick is None:
-            self._on_tick = _refuse_to_wait
+        if self._on_tick is ignore:
+            self._on_tick = _refuse
 
     def remove(self) -> None:
         """Move what it has left to where its run is; nothing is left of one without a run."""
-        if self._says is not None:
-            os.close(self._says)
+        self._held.close()
         if self._of is not None:
             with suppress(OSError):  # the disk of the results may be another
                 self._of.unlink()
                 shutil.move(self.folder, self._of)
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _start_of(
-        self, context: RunContext, workload: Workload
-    ) -> tuple[ProfileSpec, tuple[str, ...]]:
+    def _start_of(self, context: RunContext, workload: Workload) -> ProfileSpec:
         return start_of(context, workload, self.folder, run_id=self._run_id, is_held=True)
 
     def _tick(self) -> None:
-        if self._on_tick is not None:
-            self._on_tick()
+        self._on_tick()
 
 
-class _NotWanted(Exception):
-    """No run wants it."""
+class NotWanted(Exception):
+    """Nobody wants this run or worker any more."""
 
 
-def _refuse_to_wait() -> NoReturn:
-    raise _NotWanted
+def _refuse() -> NoReturn:
+    raise NotWanted

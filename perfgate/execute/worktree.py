@@ -14,7 +14,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -23,7 +23,7 @@ from perfgate.execute.places import Place, Places
 from perfgate.model.errors import RepositoryUnreadable, WorktreeFailed
 from perfgate.model.note import note
 from perfgate.system import git
-from perfgate.system.files import left, underway
+from perfgate.system.files import left, refused_as, underway
 from perfgate.system.process import Listening, run_process
 from perfgate.system.signals import holding_signals_back
 
@@ -92,7 +92,18 @@ def worktree(
     """
     commit = git.resolve(root, revision, env=env)
     origin, origin_top = root.resolve(), git.top(root, env=env)
-    with _home(root, folder.resolve(), commit, env) as home:
+    folder = folder.resolve()
+    home = folder / f"{commit[:SHOWN_SHA]}-{secrets.token_hex(4)}"
+    with ExitStack() as held:
+        with writing(commit, folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            ignore = folder.parent / ".gitignore"
+            if not ignore.exists():
+                ignore.write_text("*\n", encoding="utf-8")
+            remove_abandoned(root, folder, env=env)
+            held.callback(_remove, root, home, env)
+            home.mkdir()
+            held.enter_context(underway(home))
         top = home / "checkout"
         git.add_worktree(root, top, commit, env=env)
         yield Worktree(
@@ -127,7 +138,7 @@ def set_up(
         WorktreeFailed: it cannot be started, fails, or does not end in time.
     """
     timeout_s, log = min(max(time_left_s, 0.0), SETUP_TIMEOUT_S), tree.home / "setup.log"
-    try:
+    with refused_as(WorktreeFailed, "setup-not-started", commit=tree.shown):
         ended = run_process(
             command,
             cwd=tree.root,
@@ -136,9 +147,6 @@ def set_up(
             timeout_s=timeout_s,
             listening=listening,
         )
-    except OSError as error:
-        why = error.strerror or str(error)
-        raise WorktreeFailed("setup-not-started", commit=tree.shown, why=why) from error
     tail = [line for line in log.read_text("utf-8").splitlines() if line.strip()][-TAIL_LINES:]
     output = (note("output-tail", lines="\n".join(tail)) if tail else note("output-none"),)
     if ended.timed_out:
@@ -149,14 +157,10 @@ def set_up(
         )
 
 
-def not_written(commit: str, folder: Path, error: OSError) -> WorktreeFailed:
-    """What to raise where the disk did not take what belongs to a checkout."""
-    return WorktreeFailed(
-        "checkout-not-written",
-        commit=commit[:SHOWN_SHA],
-        folder=str(folder),
-        why=error.strerror or str(error),
-    )
+def writing(commit: str, folder: Path) -> AbstractContextManager[None]:
+    """Raise WorktreeFailed where the disk refuses what belongs to a checkout."""
+    shown = commit[:SHOWN_SHA]
+    return refused_as(WorktreeFailed, "checkout-not-written", commit=shown, folder=str(folder))
 
 
 def remove_abandoned(root: Path, folder: Path, *, env: Mapping[str, str]) -> tuple[str, ...]:
@@ -173,25 +177,6 @@ def remove_abandoned(root: Path, folder: Path, *, env: Mapping[str, str]) -> tup
                     _remove(root, home, env)
                     removed.append(home.name)
     return tuple(removed)
-
-
-@contextmanager
-def _home(root: Path, folder: Path, commit: str, env: Mapping[str, str]) -> Iterator[Path]:
-    """Make a folder of one's own and remove it, together with the worktree in it."""
-    home = folder / f"{commit[:SHOWN_SHA]}-{secrets.token_hex(4)}"
-    with ExitStack() as held:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            ignore = folder.parent / ".gitignore"
-            if not ignore.exists():
-                ignore.write_text("*\n", encoding="utf-8")
-            remove_abandoned(root, folder, env=env)
-            held.callback(_remove, root, home, env)
-            home.mkdir()
-            held.enter_context(underway(home))
-        except OSError as error:
-            raise not_written(commit, folder, error) from error
-        yield home
 
 
 def _remove(root: Path, home: Path, env: Mapping[str, str]) -> None:

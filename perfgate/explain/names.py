@@ -77,8 +77,7 @@ def unnumbered(name: str) -> str:
     Of an otherwise unchanged kernel the number is another one as soon as the graph before it
     changes.
     """
-    found = _GENERATED.match(name)
-    return found["of"] if found else name
+    return _GENERATED.sub(r"\g<of>", name)
 
 
 def identity(name: str) -> str:

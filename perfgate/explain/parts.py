@@ -21,6 +21,7 @@ from perfgate.model.sample import (
     Breakdown,
     CopySample,
     KernelSample,
+    combined,
 )
 from perfgate.model.verdict import MetricVerdict
 
@@ -65,7 +66,8 @@ def by_range(row: MetricVerdict, before: Breakdown, now: Breakdown) -> list[Part
         is_now,
         other=OTHER_RANGES,
         smallest=[
-            [one.added_ms for one in side.ranges if one.name != OTHER_RANGES]
+            # No smaller than that of any range that is ranked below it, by either.
+            [one.cpu_ms + one.gpu_ms for one in side.ranges if one.name != OTHER_RANGES]
             if METRICS[metric].kind is Kind.TIME
             else []
             for side in (before, now)
@@ -108,19 +110,13 @@ def by_identity(side: Breakdown, kinds: Sequence[str]) -> dict[str, KernelSample
     Those that torch.compile made of the same operations are one: which is which, their numbers do
     not say.
     """
-    found: dict[str, KernelSample] = {}
+    alike: defaultdict[str, list[KernelSample]] = defaultdict(list)
     for row in side.kernels:
         if row.kind in kinds:
-            name = row.name if row.name == OTHER_KERNELS else identity(row.name)
-            same = found.get(name)
-            found[name] = row.model_copy(
-                update={
-                    "name": unnumbered(row.name),
-                    "count": row.count + (same.count if same else 0.0),
-                    "gpu_ms": row.gpu_ms + (same.gpu_ms if same else 0.0),
-                }
-            )
-    return found
+            alike[row.name if row.name == OTHER_KERNELS else identity(row.name)].append(row)
+    return {
+        name: combined(rows, sum, name=unnumbered(rows[-1].name)) for name, rows in alike.items()
+    }
 
 
 def _launches(rows: Sequence[KernelSample]) -> list[Note]:

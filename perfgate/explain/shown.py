@@ -37,20 +37,11 @@ def of_counts(verdict: Verdict) -> Iterator[Note]:
 def with_shown(verdict: Verdict, other: Sequence[BlessedRun], runs: Sequence[Run]) -> Verdict:
     """The verdict with a row of each further metric that either side's runs have, in the order of
     `METRICS`."""
-    rows = {row.metric: row for row in (*verdict.metrics, *_shown(verdict, other, runs))}
-    return verdict.model_copy(
-        update={"metrics": tuple(rows[metric] for metric in METRICS if metric in rows)}
-    )
-
-
-def _shown(
-    verdict: Verdict, other: Sequence[BlessedRun], runs: Sequence[Run]
-) -> Iterator[MetricVerdict]:
-    judged = {row.metric for row in verdict.metrics}
+    rows = {row.metric: row for row in verdict.metrics}
     steps = [run.values[Metric.STEP_MS] for run in other if Metric.STEP_MS in run.values]
     step_ms = median(steps) if steps and len(steps) == len(other) else None
     for metric, spec in METRICS.items():
-        if metric in judged or not runs:
+        if metric in rows or not runs:
             continue
         before = [run.values[metric] for run in other if metric in run.values]
         now = [value for run in runs if (value := run.value(metric)) is not None]
@@ -58,7 +49,7 @@ def _shown(
         if before and len(before) == len(other):
             there = median(before)
             change = None if here is None else spec.change(there, here, step_ms=step_ms)
-            yield MetricVerdict(
+            rows[metric] = MetricVerdict(
                 metric=metric,
                 outcome=None,
                 baseline=there,
@@ -70,7 +61,9 @@ def _shown(
         elif before or now:
             code = "new-to-gate" if spec.gated else "new-to-show"
             of_some = note(code, having=len(before), runs=len(other))
-            yield MetricVerdict(metric=metric, outcome=None, now=here, note=of_some)
+            rows[metric] = MetricVerdict(metric=metric, outcome=None, now=here, note=of_some)
+    ordered = tuple(rows[metric] for metric in METRICS if metric in rows)
+    return verdict.model_copy(update={"metrics": ordered})
 
 
 # A slow start

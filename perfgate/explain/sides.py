@@ -4,7 +4,6 @@ of."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Final
 
 from perfgate.explain.attribution import attributions
@@ -16,7 +15,7 @@ from perfgate.model.comparison import Side
 from perfgate.model.diagnosis import Attribution
 from perfgate.model.metric import METRICS, Basis, Kind, Metric
 from perfgate.model.note import Note, Severity, note, quoted
-from perfgate.model.sample import ProcessSample, Run, why_absent
+from perfgate.model.sample import Run, why_absent
 from perfgate.model.verdict import MetricVerdict, Verdict
 
 WORTH_A_ROW: Final = 0.001
@@ -50,23 +49,17 @@ def side_of_result(label: Note | str, result: Result) -> Side:
     )
 
 
-def side_of_samples(
-    label: str, samples: Sequence[ProcessSample], *, missing: Mapping[str, Note] | None = None
-) -> Side:
-    """Take one capture: the worst value of its processes, and what the leading one of them is made
-    of."""
-    run = Run(started_at=datetime.now(UTC), wall_s=0.0, processes=tuple(samples))
-    invalid: list[Note] = []
-    for one in (one for sample in samples for one in sample.notes):
-        if one.severity is Severity.INVALID and one not in invalid:
-            invalid.append(one)
+def side_of_capture(label: str, run: Run, *, missing: Mapping[str, Note] | None = None) -> Side:
+    """Take one capture as a run: the worst value of its processes, and what the leading one of them
+    is made of."""
+    notes = (one for process in run.processes for one in process.notes)
+    invalid = [one for one in notes if one.severity is Severity.INVALID]
+    devices = [device for process in run.processes for device in process.devices]
     return side_of_runs(label, [run]).model_copy(
         update={
-            "gpus": frozenset(
-                gpu.name for one in samples for gpu in one.devices if gpu.name is not None
-            ),
+            "gpus": frozenset(device.name for device in devices if device.name is not None),
             "missing": missing or {},
-            "invalid": tuple(invalid),
+            "invalid": tuple(one for at, one in enumerate(invalid) if one not in invalid[:at]),
         }
     )
 

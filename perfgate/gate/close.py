@@ -8,39 +8,17 @@ from collections.abc import Mapping, Sequence
 from perfgate.explain.summary import headline
 from perfgate.judge.looks import step_down
 from perfgate.judge.rows import at_level
-from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT
 from perfgate.model.note import Note, Severity, note
 from perfgate.model.outcome import Outcome
-from perfgate.model.record import Record
 from perfgate.model.settings import Settings
 from perfgate.model.verdict import Verdict
-from perfgate.words import say
 
 
-class Closing(Record):
-    """What a whole invocation comes to."""
-
-    opens: bool
-    notes: tuple[Note, ...] = ()
-    """One for each thing that keeps the gate shut."""
-
-    @property
-    def shut_by(self) -> tuple[str, ...]:
-        """The same in words."""
-        return tuple(say.in_one_line(one) for one in self.notes)
-
-    @property
-    def exit_status(self) -> int:
-        """0 only where every expected workload was measured and opens the gate."""
-        return EXIT_OPEN if self.opens else EXIT_SHUT
-
-    def but(self, *notes: Note) -> Closing:
-        """The same with what else keeps the gate shut."""
-        return Closing(opens=False, notes=(*self.notes, *notes)) if notes else self
-
-
-def close(expected: Sequence[str], verdicts: Mapping[str, Verdict], settings: Settings) -> Closing:
-    """Return whether every expected workload has a verdict that opens, and there was one."""
+def close(
+    expected: Sequence[str], verdicts: Mapping[str, Verdict], settings: Settings
+) -> list[Note]:
+    """Return what keeps the gate shut: nothing only where every expected workload has a verdict
+    that opens it, and there was one."""
     shut: list[Note] = [] if expected else [note("nothing-collected", Severity.INVALID)]
     for name in expected:
         verdict = verdicts.get(name)
@@ -49,7 +27,7 @@ def close(expected: Sequence[str], verdicts: Mapping[str, Verdict], settings: Se
         elif not settings.opens(verdict):
             outcome = verdict.outcome
             shut.append(note("workload-shuts", Severity.INVALID, workload=name, outcome=outcome))
-    return Closing(opens=not shut, notes=tuple(shut))
+    return shut
 
 
 def step_down_times(verdicts: Mapping[str, Verdict], *, workloads: int) -> dict[str, Verdict]:

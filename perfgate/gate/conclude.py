@@ -13,7 +13,7 @@ from perfgate.explain.breakdown import breakdown_of
 from perfgate.explain.ranks import rank_notes
 from perfgate.explain.shown import of_counts, start_notes, with_shown
 from perfgate.explain.summary import anchor_lost, headline
-from perfgate.gate.underway import Checked, Underway, step_times
+from perfgate.gate.underway import Underway, step_times
 from perfgate.judge.anchor import clock_moved, drift
 from perfgate.model.baseline import STEP_VALUE, Baseline, BlessedRun, with_held
 from perfgate.model.metric import COUNTS, GATED_TIMES, METRICS, NO_LONGER_GATED, Metric
@@ -23,7 +23,7 @@ from perfgate.model.sample import NO_NCCL, Run, why_absent
 from perfgate.model.verdict import ABRun, Drift, Stage, Verdict
 
 
-def conclude(underway: Underway, verdict: Verdict) -> Checked:
+def conclude(underway: Underway, verdict: Verdict) -> Verdict:
     """The judge's verdict, completed, by what it compared: an A/B run's other side if there is one,
     else stored runs."""
     stored, references, evidence = underway.stored, underway.references, underway.evidence()
@@ -53,12 +53,11 @@ def conclude(underway: Underway, verdict: Verdict) -> Checked:
             if references
             else None,
             "drift": found,
+            "notes": tuple(_notes(underway, verdict, other, judged)),
         }
     )
     if verdict.outcome in (Outcome.REGRESSED, Outcome.IMPROVED):
         verdict = verdict.model_copy(update={"why": headline(verdict)})
-    notes = tuple(_notes(underway, verdict, other, judged))
-    verdict = verdict.model_copy(update={"notes": notes})
     if verdict.outcome is Outcome.INCONCLUSIVE and underway.ended_by_time:
         spent = note("time-budget-ended", runs=verdict.runs)
         verdict = verdict.model_copy(update={"next": spent})
@@ -69,11 +68,11 @@ def conclude(underway: Underway, verdict: Verdict) -> Checked:
     elif verdict.beyond:
         metric = verdict.beyond[0].metric
         verdict = noting(verdict, note("shut-by-size", Severity.WARN, metric=metric))
-    return checked(underway, verdict)
+    return with_run_notes(underway, verdict)
 
 
-def checked(underway: Underway, verdict: Verdict) -> Checked:
-    """A verdict with all runs that were made for it, and what is to be known of them."""
+def with_run_notes(underway: Underway, verdict: Verdict) -> Verdict:
+    """A verdict with what is to be known of the runs that were made for it."""
     own = underway.own
     # Of INVALID ones the last is the one that does not count, and its notes say why.
     notes = [*_shared(own[-1:] if verdict.outcome is Outcome.INVALID else own)]
@@ -84,13 +83,7 @@ def checked(underway: Underway, verdict: Verdict) -> Checked:
         if unread := underway.expected.workload.by_id:
             # They may hold something else than in the baseline.
             notes.append(note("parameters-unread", Severity.WARN, parameters=tuple(unread)))
-    verdict = verdict.model_copy(update={"rank_notes": rank_notes(own)})
-    return Checked(
-        verdict=noting(verdict, *notes),
-        runs=tuple(underway.runs),
-        reference_runs=tuple(underway.references),
-        interleaved_runs=tuple(underway.blocks),
-    )
+    return noting(verdict.model_copy(update={"rank_notes": rank_notes(own)}), *notes)
 
 
 def _notes(
@@ -148,14 +141,14 @@ def _unseen_by_pairs(underway: Underway, stored: Baseline) -> Iterator[Note]:
     blessed."""
     if (other := other_packages(underway)) is not None:
         yield note("cost-of-packages-unseen", Severity.WARN, change=other)
-    then, now = stored.values(Metric.STEP_MS), step_times(underway.references)
-    spec = METRICS[Metric.STEP_MS].time
     # In blocks, on one core, a step takes another time than when it was blessed.
-    is_alike = not underway.blocks and stored.step_value == STEP_VALUE
-    if not is_alike or not then or not now or spec is None or median(then) <= 0:
+    there = [*underway.alone_there, *([] if underway.blocks else underway.references)]
+    then, now = stored.values(Metric.STEP_MS), step_times([*there, *underway.runs])
+    spec = METRICS[Metric.STEP_MS].time
+    if not then or not now or spec is None or stored.step_value != STEP_VALUE or median(then) <= 0:
         return
-    loss = median(now) / median(then) - 1
-    if loss > underway.policy.budgets.get(Metric.STEP_MS, spec.budget):
+    loss, budget = median(now) / median(then) - 1, underway.policy.budgets.get(Metric.STEP_MS)
+    if min(now) > max(then) and loss > (spec.budget if budget is None else budget):
         yield note("baseline-commit-slower", Severity.WARN, loss=loss)
 
 

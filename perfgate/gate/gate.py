@@ -9,17 +9,19 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from shutil import rmtree
+from typing import Final
 
 from perfgate.execute.folder import STANDBY, end_killed_gates, remove_killed_runs
 from perfgate.execute.fresh import FreshLab
 from perfgate.execute.lab import Invocation, Listener
 from perfgate.execute.laboratory import Laboratory
 from perfgate.execute.torch_first import FirstImport
+from perfgate.execute.worktree import SHOWN_SHA
 from perfgate.gate.check import check
-from perfgate.gate.checkout import WorkingTree
-from perfgate.gate.close import Closing, close, step_down_times
+from perfgate.gate.close import close, step_down_times
 from perfgate.gate.conclude import noting
 from perfgate.gate.expect import (
     Chosen,
@@ -28,9 +30,9 @@ from perfgate.gate.expect import (
     orphans,
 )
 from perfgate.gate.plan import forecast, opening
-from perfgate.gate.underway import Checked, Underway
+from perfgate.gate.underway import Underway
 from perfgate.machine import gpu_lock
-from perfgate.model.baseline import FEWEST_RUNS, Baseline, Result
+from perfgate.model.baseline import FEWEST_RUNS, Baseline, Commit, Result
 from perfgate.model.errors import BaselineUnreadable, ConfigInvalid, NotMeasured, PerfgateError
 from perfgate.model.machine import Machine, differing
 from perfgate.model.metric import Values
@@ -41,8 +43,12 @@ from perfgate.model.settings import Policy
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 from perfgate.store import Store
+from perfgate.system import git
 from perfgate.system.process import ignore
 from perfgate.words import say
+
+MOST_UNCOMMITTED: Final = 3
+"""Paths that are kept of what no commit holds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,13 +75,14 @@ class Gate:
     ) -> None:
         self.root, self.settings = of.root, of.settings
         self.store = Store(of.root, of.settings.baselines)
-        self.checkout = WorkingTree(root=of.root, baselines=of.settings.baselines)
         self.started_at = datetime.now(UTC)
         self.verdicts: dict[str, Verdict] = {}
-        self.workloads: dict[str, Workload] = {}
-        """Those that came to be checked, by id."""
+        self.results: dict[str, Result] = {}
+        """What is kept of those that were measured, by workload."""
         self.cleaner = Cleaner({**of.env, **of.worker_env}, of.settings.pass_env)
         """Takes secrets out of all that is kept and reported of this gate."""
+        self.workloads: Sequence[Workload] | None = None
+        """What is missed where it is missing; None until it is known."""
         self.sharing = 1
         """Among how many workloads the times share the error: all shards are one gate."""
         self._against = of.against
@@ -89,9 +96,7 @@ class Gate:
         """The machine, as far as it has been looked at."""
         self._lacking: PerfgateError | None = None
         """Why no workload is measured."""
-        self._expected = 1
         self._folders: dict[str, Path] = {}
-        self._checked: dict[str, Checked] = {}
         self._following: Callable[[], Workload | None] = ignore
         self._next: _Begun | None = None
         """The workload whose runs are started already."""
@@ -113,8 +118,8 @@ class Gate:
         self, workloads: Sequence[Workload], *, elsewhere: frozenset[str] = frozenset()
     ) -> None:
         """Take what is to be measured here, and what other shards of the gate do `elsewhere`."""
-        self._expected = max(len(workloads), 1)
-        self.sharing = self._expected + len(elsewhere)
+        self.workloads = workloads
+        self.sharing = max(len(workloads), 1) + len(elsewhere)
         for workload in workloads:
             if workload.env or workload.pass_env:
                 self.cleaner = self.cleaner.knowing(workload.env, workload.pass_env)
@@ -130,16 +135,6 @@ class Gate:
         except BaselineUnreadable:
             return frozenset()
 
-    def policy(self, workload: Workload) -> Policy:
-        """The policy for one workload."""
-        return Policy.of(
-            self.settings,
-            workload,
-            runs_given=self._runs_given,
-            budgets_given=self._budgets_given,
-            sharing=self.sharing,
-        )
-
     # One workload
 
     def check(
@@ -151,7 +146,7 @@ class Gate:
         one verdict: a plugin that runs failed items again gets the first.
         """
         if workload.id not in self.verdicts:
-            self.workloads[workload.id], self._following = workload, following
+            self._following = following
             try:
                 found = self._measured(workload)
             except PerfgateError as refused:
@@ -171,7 +166,7 @@ class Gate:
             listed = self.store.baselines.listed(self._look().slug)
             read = [one.found for one in listed if isinstance(one.found, Baseline)]
             if self.settings.ahead != 1 and any(one.machine.torch for one in read):
-                self._hold_gpus(self._look(), f"of {self.root.name}", timeout_s=0)
+                self._hold_gpus(f"of {self.root.name}", timeout_s=0)
                 self.store.results.hide()
                 folder = self.store.results.folder.parent / STANDBY
                 self._laboratory.start_standby(folder, FEWEST_RUNS, torch)
@@ -185,7 +180,7 @@ class Gate:
         if self._lacking is not None:
             raise self._lacking
         if self.machine is None:
-            _ = self.checkout.commit  # while the working tree is as it was checked out
+            _ = self.commit  # while the working tree is as it was checked out
             expected = self.settings.machine
             try:
                 _, machine = self._laboratory.looked
@@ -204,7 +199,7 @@ class Gate:
         Raises:
             PerfgateError: it did not come to one.
         """
-        machine = self._look()
+        self._look()
         if self._next is not None and self._next.workload is not workload:
             self._end_next()
         too_late = NotMeasured("too-late", budget_s=self.settings.time_budget_s)
@@ -213,28 +208,32 @@ class Gate:
         with self._listener.of(workload.id):
             try:
                 timeout_s = min(self.settings.lock_timeout_s, self._time_left_s())
-                self._hold_gpus(machine, workload.id, timeout_s=timeout_s)
-                begun, self._next = self._next or self._begin(machine, workload), None
+                self._hold_gpus(workload.id, timeout_s=timeout_s)
+                begun, self._next = self._next or self._begin(workload), None
             except PerfgateError as refused:
                 raise (refused if self._time_left_s() > 0 else too_late) from None
             self._folders[workload.id] = begun.folder
             with closing(begun.lab):
-                checked = self._checked[workload.id] = self._judged(begun)
-            self._keep(checked, begun)
-            return checked.verdict
+                result = self.cleaner.record(self._judged(begun))
+            # Kept without runs as well: bless must not take an older result for this one.
+            self.results[workload.id] = result
+            self.store.results.save(result, begun.folder)
+            return result.verdict
 
-    def _begin(self, machine: Machine, workload: Workload) -> _Begun:
-        started_at = datetime.now(UTC)
+    def _begin(self, workload: Workload) -> _Begun:
+        machine, started_at = self._look(), datetime.now(UTC)
         expected = expectation_of(self.store, workload, machine)
         folder = self.store.results.new_folder(workload.id, machine.slug, at=started_at)
         lab = FreshLab(self._laboratory, workload, folder, baseline=expected.baseline)
-        underway = Underway(
-            expected,
-            lab,
-            self.policy(workload),
-            against=self._against is not None,
-            affords=self._affords,
+        policy = Policy.of(
+            self.settings,
+            workload,
+            runs_given=self._runs_given,
+            budgets_given=self._budgets_given,
+            sharing=self.sharing,
         )
+        against = self._against is not None
+        underway = Underway(expected, lab, policy, against=against, affords=self._affords)
         return _Begun(
             workload=workload, folder=folder, lab=lab, underway=underway, started_at=started_at
         )
@@ -243,12 +242,10 @@ class Gate:
         """Start the first runs of the next workload, while the last ones of this are read; also a
         second time, where those were ended since this workload needed more runs after all."""
         workload = self._following()
-        if workload is None or self.machine is None or workload.id in self._folders:
-            return
-        if self._time_left_s() <= 0:
+        if workload is None or workload.id in self._folders or self._time_left_s() <= 0:
             return
         with suppress(PerfgateError):  # whoever measures it meets that again, and says so
-            self._next = self._next or self._begin(self.machine, workload)
+            self._next = self._next or self._begin(workload)
             self._next.lab.start_first(*opening(self._next.underway))
 
     def _end_next(self) -> None:
@@ -260,7 +257,7 @@ class Gate:
             with suppress(OSError):  # that of its workload, unless it holds older results
                 begun.folder.parent.rmdir()
 
-    def _hold_gpus(self, machine: Machine, workload: str, *, timeout_s: float) -> None:
+    def _hold_gpus(self, workload: str, *, timeout_s: float) -> None:
         """Hold the GPUs, if this gate does not yet, and end and remove what killed gates have left.
 
         Raises:
@@ -269,7 +266,7 @@ class Gate:
         if self._gpus is not None:
             return
         lock = gpu_lock(
-            machine.gpus,
+            self._look().gpus,
             timeout_s=timeout_s,
             on_wait=self._say,
             workload=workload,
@@ -284,49 +281,74 @@ class Gate:
         if what is not None:
             self._listener.say(say.fact(what))
 
-    def _judged(self, begun: _Begun) -> Checked:
+    def _judged(self, begun: _Begun) -> Result:
         """Measure and judge, with the GPU held, and say before what that takes."""
-        self._listener.plan(forecast(begun.underway))
-        checked, lab = check(begun.underway), begun.lab
-        baseline, notes = begun.underway.expected.baseline, [*lab.notes]
+        underway, lab = begun.underway, begun.lab
+        self._listener.plan(forecast(underway))
+        verdict = check(underway)
+        baseline, notes = underway.expected.baseline, [*lab.notes]
         if lab.last is not None and (names := lab.last.withheld):
             notes.append(note("variables-withheld", names=names))
         if baseline is not None:
             then = sorted(baseline.occasions, key=lambda one: one.measured_at)
             if differs := differing((one.environment for one in then), lab.environment):
                 notes.append(differs)
-        if (same := self.checkout.same_as(self._against)) is not None:
-            notes.append(same)
+        began, against = self.commit, self._against
+        if began and against and not began.dirty and began.sha == against.commit:
+            notes.append(
+                note(
+                    "both-sides-are-one-commit",
+                    Severity.WARN,
+                    commit=began.sha[:SHOWN_SHA],
+                    revision=against.revision,
+                )
+            )
         shown = (Outcome.NO_BASELINE, Outcome.INCOMPARABLE)
-        if checked.verdict.outcome in shown and (paths := self.checkout.uncommitted()):
-            notes.append(note("measured-uncommitted", paths=paths))
-        verdict = noting(checked.verdict, *notes)
-        return checked.model_copy(update={"verdict": verdict, "environment": lab.environment})
-
-    def _keep(self, checked: Checked, begun: _Begun) -> None:
-        # Kept without runs as well: bless must not take an older result for this one.
-        last = begun.lab.last
-        result = Result(
+        commit, uncommitted = self._commit_now()
+        if verdict.outcome in shown and uncommitted:
+            notes.append(note("measured-uncommitted", paths=uncommitted))
+        return Result(
             workload=begun.workload,
-            machine=begun.lab.machine,
-            commit=self.checkout.measured(),
-            uncommitted=self.checkout.uncommitted(),
+            machine=lab.machine,
+            commit=commit,
+            uncommitted=uncommitted,
             measured_at=begun.started_at,
-            code={} if last is None else last.code,
-            runs=checked.runs,
-            reference_runs=checked.reference_runs,
-            interleaved_runs=checked.interleaved_runs,
-            environment=checked.environment,
-            verdict=checked.verdict,
+            code={} if lab.last is None else lab.last.code,
+            runs=tuple(underway.runs),
+            reference_runs=tuple(underway.references),
+            interleaved_runs=tuple(underway.blocks),
+            environment=lab.environment,
+            verdict=noting(verdict, *notes),
         )
-        self.store.results.save(self.cleaner.record(result), begun.folder)
+
+    # Which commit is measured
+
+    @cached_property
+    def commit(self) -> Commit | None:
+        """What is checked out, asked once; to be asked before anything is measured or written."""
+        return git.read_commit(self.root, baselines=self.settings.baselines)
+
+    def _commit_now(self) -> tuple[Commit | None, tuple[str, ...]]:
+        """The commit that was checked out when the gate began, dirty if that has changed since, and
+        a few of the paths that no commit holds."""
+        baselines = self.settings.baselines
+        commit, now = self.commit, git.read_commit(self.root, baselines=baselines)
+        if commit is None or now is None:
+            commit = now
+        elif (now.sha, now.dirty) != (commit.sha, False):
+            commit = commit.model_copy(update={"dirty": True})
+        paths: tuple[str, ...] = ()
+        if commit is not None and commit.dirty:
+            with suppress(PerfgateError):
+                paths = git.changes(self.root, baselines=baselines)[:MOST_UNCOMMITTED]
+        return commit, paths
 
     # What it takes
 
     def _affords(self, runs: int, seconds: float) -> bool:
         """Whether so many runs are within the budget of time, what is still to come included."""
-        to_come = max(self._expected - len(self.verdicts) - 1, 0) * self.settings.runs
-        return (runs + to_come) * seconds <= self._time_left_s()
+        to_come = max(len(self.workloads or ()) - len(self.verdicts) - 1, 0)
+        return (runs + to_come * self.settings.runs) * seconds <= self._time_left_s()
 
     def _time_left_s(self) -> float:
         budget = self.settings.time_budget_s
@@ -334,10 +356,6 @@ class Gate:
         return math.inf if budget is None else budget - passed
 
     # What came of it
-
-    def checked(self, workload: str) -> Checked:
-        """One workload's verdict with the runs it rests on."""
-        return self._checked.get(workload) or Checked(verdict=self.verdicts[workload])
 
     def folder(self, workload: str) -> Path | None:
         """Where the runs of a workload are kept, where there is such a folder."""
@@ -354,40 +372,34 @@ class Gate:
     # What the whole comes to
 
     def close(
-        self,
-        collected: Sequence[Workload],
-        *,
-        skipped: Collection[str] = (),
-        skipped_files: Mapping[str, str] | None = None,
-        chosen: Chosen,
-    ) -> Closing:
-        """What the whole invocation comes to.
+        self, *, skipped: Collection[str], skipped_files: Mapping[str, str], chosen: Chosen
+    ) -> list[Note]:
+        """Return what keeps the gate shut; nothing where it is open.
 
-        Expected are the collected workloads but those which were `skipped` and never had a baseline
-        here: one for two GPUs may skip itself on a machine with one. `skipped_files` have why they
-        skipped themselves: nobody knows which workloads they hold.
+        Expected are the workloads but those which were `skipped` and never had a baseline here: one
+        for two GPUs may skip itself on a machine with one. `skipped_files` have why they skipped
+        themselves: nobody knows which workloads they hold.
         """
         not_kept = self.step_down()
-        expected = [workload.id for workload in collected]
-        known = frozenset(expected)
+        expected = known = [workload.id for workload in self.workloads or ()]
         try:
             machine = self._look()
-        except PerfgateError:
-            return close(expected, self.verdicts, self.settings).but(*not_kept)
-        may_lack = known.intersection(skipped) if self.verdicts else ()
-        expected = [
-            name
-            for name in expected
-            if name in self.verdicts or name not in may_lack or self.baseline_file(name)
-        ]
-        files = tuple(f"{name} ({why})" for name, why in (skipped_files or {}).items())
+        except PerfgateError:  # as the verdict of each workload says
+            return [*close(expected, self.verdicts, self.settings), *not_kept]
+        if self.verdicts:
+            expected = [
+                name
+                for name in known
+                if name in self.verdicts or name not in skipped or self.baseline_file(name)
+            ]
+        files = tuple(f"{name} ({why})" for name, why in skipped_files.items())
         try:
             gone = orphans(self.store, machine, known, chosen, skipped=files)
             if self.settings.machine is None:
                 gone += lost_with_gpus(self.store, machine, self.verdicts, chosen)
         except BaselineUnreadable as broken:
             gone = [noted(broken, Severity.INVALID)]
-        return close(expected, self.verdicts, self.settings).but(*gone, *not_kept)
+        return [*close(expected, self.verdicts, self.settings), *gone, *not_kept]
 
     def step_down(self) -> list[Note]:
         """Take up the losses that show now that all are judged (Holm), in what is kept too.
@@ -399,7 +411,9 @@ class Gate:
         refused: list[Note] = []
         for name, verdict in changed.items():
             try:
-                self.store.results.save_verdict(verdict, self._folders[name])
+                folder = self._folders[name]
+                kept = self.store.results.load(folder).model_copy(update={"verdict": verdict})
+                self.store.results.save(kept, folder)
             except PerfgateError as error:
                 failure = noted(error)
                 refused.append(note("not-kept", Severity.INVALID, workload=name, failure=failure))

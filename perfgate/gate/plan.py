@@ -9,16 +9,18 @@ from typing import Final
 
 from perfgate.execute.lab import Asked
 from perfgate.gate.expect import why_no_screen
-from perfgate.gate.underway import STAGES, Underway
+from perfgate.gate.underway import Underway
 from perfgate.judge.hold import differs_much, holds, may_screen
 from perfgate.judge.judge import number_of
-from perfgate.judge.looks import PLANS, STORED_PLAN, Plan, looks_of
+from perfgate.judge.looks import AB_PLAN, INTERLEAVED_PLAN, PLANS, STORED_PLAN, Plan, looks_of
 from perfgate.model.baseline import BlessedRun, with_held
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, note
 from perfgate.model.sample import Form, Run
 from perfgate.model.verdict import Stage
 
+AB_PLANS: Final = {Form.PAIR: AB_PLAN, Form.BLOCK: INTERLEAVED_PLAN}
+"""By the form of an A/B run's pairs."""
 BUSY_CORES: Final = 1.1
 """Steps that keep more CPU cores than this busy do several things at once."""
 _LEADING: Final = (Metric.STEP_MS, Metric.KERNEL_MS)
@@ -95,7 +97,7 @@ def opening(underway: Underway) -> tuple[Asked, ...]:
             return ((None, to_start(underway, Stage.SCREEN, policy.runs)),)
         asked = ((None, 1),)
     form = forms_in_order(underway, in_blocks=begins_in_blocks(underway))[0]
-    plan, counts = PLANS[STAGES[form]], len(asked)
+    plan, counts = AB_PLANS[form], len(asked)
     spent = counts + plan.alone_runs
     first, most = looks_of(plan, policy, alone=counts, spent=spent)
     if most < plan.fewest_to_fail or not underway.affords(spent + 2 * first, underway.run_s):
@@ -105,7 +107,7 @@ def opening(underway: Underway) -> tuple[Asked, ...]:
 
 def asked_in_pairs(form: Form, pairs: int) -> tuple[Asked, ...]:
     """So many pairs, behind what is made alone before them."""
-    alone = PLANS[STAGES[form]].alone_runs
+    alone = AB_PLANS[form].alone_runs
     return ((Form.ALONE, 1), (form, pairs)) if alone else ((form, pairs),)
 
 
@@ -131,7 +133,7 @@ def forecast(underway: Underway) -> tuple[Note, ...]:
         stages = [note("plan-to-show", spending=stages[0])]
     else:
         plan, most = _last(underway, min(runs, policy.runs))
-        pairs = sum(made.get(form, 0) for form in STAGES)
+        pairs = sum(made.get(form, 0) for form in AB_PLANS)
         if pairs:
             stages = [note("plan-counts", spending=one) for one in stages]
             stages.append(number_of(plan, pairs))
@@ -156,6 +158,6 @@ def _last(underway: Underway, runs: int) -> tuple[Plan, int]:
     forms = forms_in_order(underway, in_blocks=begins_in_blocks(underway))
     plans = [
         (plan, looks_of(plan, underway.policy, alone=runs, spent=runs + plan.alone_runs)[1])
-        for plan in (*(PLANS[STAGES[form]] for form in forms), STORED_PLAN)
+        for plan in (*(AB_PLANS[form] for form in forms), STORED_PLAN)
     ]
     return next((one for one in plans if one[1] >= one[0].fewest_to_fail), plans[-1])

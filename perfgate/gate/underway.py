@@ -8,7 +8,6 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import median
-from typing import Final
 
 from perfgate.execute.lab import Lab, Pair
 from perfgate.execute.pairing import in_noise_of
@@ -18,35 +17,16 @@ from perfgate.judge.compare import Learnt
 from perfgate.judge.evidence import Evidence
 from perfgate.judge.hold import learn
 from perfgate.judge.judge import judge
-from perfgate.model.baseline import Baseline
 from perfgate.model.errors import NotMeasured, RevisionMissing, SideMissing
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, note, noted
 from perfgate.model.outcome import Outcome
-from perfgate.model.record import Record
 from perfgate.model.sample import Form, Run
 from perfgate.model.settings import Policy
 from perfgate.model.verdict import Stage, Verdict
 
-STAGES: Final = {Form.PAIR: Stage.AB_RUN, Form.BLOCK: Stage.BLOCKS}
-"""By the form of an A/B run's pairs."""
 Affords = Callable[[int, float], bool]
 """Whether so many more runs, of so many seconds each, are within the gate's budget of time."""
-
-
-class Checked(Record):
-    """One workload's verdict with the runs it rests on."""
-
-    verdict: Verdict
-    runs: tuple[Run, ...] = ()
-    """The candidate's that may be compared with stored ones: not those in blocks."""
-    reference_runs: tuple[Run, ...] = ()
-    """Of an A/B run: the runs of the commit that the candidate was compared with."""
-    interleaved_runs: tuple[Run, ...] = ()
-    """The candidate's in blocks: of more steps, on one CPU core."""
-    environment: Mapping[str, str] | None = None
-    """Variables of its processes that may change how fast they are; None where they were not seen.
-    """
 
 
 class Ended(Exception):
@@ -56,7 +36,6 @@ class Ended(Exception):
         self.outcome, self.why = outcome, why
         self.shows = shows
         """Whether it is measured all the same, since a bless of that helps."""
-        super().__init__(why.code)
 
 
 class SideUnavailable(Exception):
@@ -66,7 +45,6 @@ class SideUnavailable(Exception):
         self.why = why
         self.in_no_form = in_no_form
         """Whether no other form of an A/B run can be had either."""
-        super().__init__(why.code)
 
 
 @dataclass
@@ -94,8 +72,6 @@ class Underway:
     spent: int = 0
     """Runs of both sides that were made before pairs."""
     ended_by_time: bool = False
-    stored: Baseline | None = None
-    """What each run is held against: the baseline, unless another commit is all there is."""
 
     def __post_init__(self) -> None:
         self.incomparable = why_incomparable(self.expected)
@@ -103,6 +79,7 @@ class Underway:
         self.blessed = None if self.incomparable else self.expected.baseline
         """The baseline, where it may be compared with."""
         self.stored = None if self.against else self.blessed
+        """What each run is held against: the baseline, unless another commit is all there is."""
 
     @property
     def own(self) -> Sequence[Run]:
@@ -170,11 +147,6 @@ class Underway:
         code = "sides-differ" if self.stored is None else "runs-differ"
         why = note(code, workload=workload.id, file=workload.source, differs=other)
         return Ended(Outcome.INCOMPARABLE, why, shows=self.stored is not None)
-
-    def without_pairs(self) -> None:
-        """Leave out what pairs have made that came to nothing: nothing else is judged by these."""
-        self.references.clear()
-        self.blocks.clear()
 
     # What may be spent
 

@@ -1,5 +1,5 @@
-"""A gate as a step of a job of GitHub Actions: its files, what it says to the runner, and its exit
-status.
+"""A gate as a step of a job of GitHub Actions: its files, what it says to the runner, its exit
+status, and the step that leaves the runner free and clean.
 
 Files lie where the action's other steps find them::
 
@@ -20,12 +20,20 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Final
 
+from perfgate.execute.worktree import remove_abandoned
 from perfgate.github.approval import labelled
 from perfgate.github.change import compare
 from perfgate.github.context import append, append_summary, base_branch
 from perfgate.model.document import GateDocument
 from perfgate.model.document_text import read_document
-from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT, PerfgateError, StoreFailed
+from perfgate.model.errors import (
+    EXIT_OPEN,
+    EXIT_SHUT,
+    ConfigInvalid,
+    PerfgateError,
+    RepositoryUnreadable,
+    StoreFailed,
+)
 from perfgate.model.given import wrong
 from perfgate.model.loosening import Base
 from perfgate.model.note import Note, Severity, note
@@ -35,7 +43,7 @@ from perfgate.model.secrets import Cleaner
 from perfgate.render.annotations import gate_annotations
 from perfgate.render.markdown import filled
 from perfgate.system import git
-from perfgate.system.ending import end_marked
+from perfgate.system.ending import end_marked, processes_of
 from perfgate.system.process import gate_command, run_to_end
 from perfgate.system.signals import holding_signals_back
 from perfgate.words.escape import CommandKind, without_commands, workflow_command
@@ -73,6 +81,9 @@ SCRUBBED: Final = ("capture-[0-9]*.sqlite", "capture-[0-9]*-reports/*.csv")
 
 Not a .nsys-rep, which holds the job's environment, not what nsys wrote before it was scrubbed
 (below `nsys`), and not a log, which may hold anything."""
+
+MOST_NAMES: Final = 5
+"""Files that are named where the workspace is not clean."""
 
 Say = Callable[[str], None]
 """Takes lines for the job's log."""
@@ -296,3 +307,57 @@ def _is_approved(job: Job) -> bool:
         event = labelled(job.env)
         return event is not None and event.sha == git.resolve(job.root, "HEAD", env=job.env)
     return False
+
+
+# What a runner is left with
+
+
+def clean(job: Job, *, before: bool) -> list[Note]:
+    """End what a gate has left running, remove what it has checked out and kept, and look at the
+    workspace.
+
+    Args:
+        job: the step; `mark` says which processes, and the name of the gate is a part of it.
+        before: whether a gate is yet to come. What lies under `.perfgate` is then none of this
+            job's to publish.
+
+    Raises:
+        ConfigInvalid: it is no job of GitHub Actions: results that somebody keeps would be lost.
+    """
+    if job.env.get("GITHUB_ACTIONS") != "true":
+        raise ConfigInvalid("clean-outside-a-job")
+    notes = [*_left_running(job), *_files(job, before=before), *_changes(job)]
+    return notes or [note("runner-clean")]
+
+
+def _left_running(job: Job) -> Iterator[Note]:
+    ended = end_marked(job.mark)
+    if ended:
+        yield note("gate-processes-ended", processes=ended)
+    left = len(processes_of(job.mark))
+    if left:
+        yield note("gate-processes-left", Severity.INVALID, count=left)
+
+
+def _files(job: Job, *, before: bool) -> Iterator[Note]:
+    try:
+        for name in remove_abandoned(job.root, job.kept / "worktrees", env=job.env):
+            yield note("checkout-removed", checkout=name)
+        # The files of this gate stay: later steps of the job read them by the action's outputs.
+        for folder in (job.kept / "results", *([job.folder] if before else [])):
+            if folder.exists():
+                shutil.rmtree(folder)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        yield note("folder-not-removed", Severity.WARN, folder=str(job.kept), reason=reason)
+
+
+def _changes(job: Job) -> Iterator[Note]:
+    try:
+        changes = git.changes(job.root, env=job.env)
+    except RepositoryUnreadable as unknown:
+        yield note("workspace-unknown", Severity.WARN, reason=unknown.fact)
+        return
+    if changes:
+        first = changes[:MOST_NAMES]
+        yield note("workspace-changed", Severity.WARN, count=len(changes), first=first)

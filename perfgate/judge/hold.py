@@ -14,13 +14,14 @@ from typing import Final
 import numpy as np
 
 from perfgate.judge.compare import (
-    FLOOR_SD,
     PRIOR_DF,
     Flags,
     Floats,
     Learnt,
+    SideSums,
     between_occasions,
     special,
+    variance_of,
 )
 from perfgate.judge.evidence import Evidence
 from perfgate.judge.judge import judge
@@ -119,10 +120,9 @@ def _within(rule: TimeRule, x: Floats) -> tuple[float, float, Flags]:
     groups = np.split(x, ends)
     kept = rule.keep(np.concatenate([group - np.median(group) for group in groups])).flags[0]
     of_kept = zip(groups, np.split(kept, ends), strict=True)
-    own = [group[flags] for group, flags in of_kept if np.any(flags)]
-    df = float(sum(len(group) - 1 for group in own))
-    squares = sum(float(np.sum(np.square(group - np.mean(group)))) for group in own)
-    return max(squares / max(df, 1.0), FLOOR_SD**2), df, kept
+    own = [SideSums.of(group, flags) for group, flags in of_kept if np.any(flags)]
+    variance, df = variance_of(*own)
+    return float(variance), float(df), kept
 
 
 def differs_much(baseline: Baseline) -> bool:

@@ -129,9 +129,10 @@ def _why(
             gated = [one.row for one in judged if one.row.outcome is not None]
             counts = sum(row.is_count for row in gated)
             against = None if plan.is_ab_run else note("against-blessed", runs=len(case.other))
-            fields = {"times": len(gated) - counts, "counts": counts}
-            within = Note(code="within-budget", fields={**fields, "made": made, "against": against})
-            return within, None
+            times = len(gated) - counts
+            return note(
+                "within-budget", times=times, counts=counts, made=made, against=against
+            ), None
 
 
 def _inconclusive(case: Case, worst: JudgedRow) -> tuple[Note, Note | None]:

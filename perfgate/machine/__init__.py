@@ -1,7 +1,7 @@
 """What this machine is and how it feels: GPUs, clocks, throttling, neighbours, turns; it knows no
 workload."""
 
-from perfgate.machine.identity import installed_version, read_machine
+from perfgate.machine.identity import read_machine
 from perfgate.machine.lock import gpu_lock, machine_folder
 from perfgate.machine.processes import RankWatch
 from perfgate.machine.sampler import Span, sampled, wait_until_idle
@@ -10,7 +10,6 @@ __all__ = [
     "RankWatch",
     "Span",
     "gpu_lock",
-    "installed_version",
     "machine_folder",
     "read_machine",
     "sampled",

@@ -9,7 +9,7 @@ import re
 import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -19,7 +19,7 @@ import psutil
 from perfgate.model.errors import GpuTaken, StoreFailed
 from perfgate.model.machine import Gpu
 from perfgate.model.note import Note, note
-from perfgate.system.files import lock
+from perfgate.system.files import lock, refused_as
 
 VARIABLE: Final = "PERFGATE_LOCKS"
 """Environment variable that names another folder than /tmp, for gates that share a GPU and no /tmp:
@@ -113,13 +113,8 @@ def prepare_folder(folder: Path | None = None) -> Path:
     return folder
 
 
-@contextmanager
-def _usable(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        why = error.strerror or str(error)
-        raise StoreFailed("lock-unusable", path=str(path), why=why, variable=VARIABLE) from error
+def _usable(path: Path) -> AbstractContextManager[None]:
+    return refused_as(StoreFailed, "lock-unusable", path=str(path), variable=VARIABLE)
 
 
 def _open(path: Path) -> int:

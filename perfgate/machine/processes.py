@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
@@ -154,11 +154,14 @@ GROUP: Final = Path("/sys/fs/cgroup")
 """Where a container reads its own limits."""
 
 
-def cpu_s_of(mark: str) -> dict[int, float]:
-    """CPU time of the living processes that bear a mark, by process id, s."""
+def cpu_s_of(mark: str, *, but: Collection[str] = ()) -> dict[int, float]:
+    """CPU time of the living processes that bear a mark, but for those that bear one of some
+    others, by process id, s."""
     found: dict[int, float] = {}
     for process in processes_of(mark):
         with suppress(psutil.Error):
+            if not marks_of(process.pid).isdisjoint(but):
+                continue
             times = process.cpu_times()
             found[process.pid] = times.user + times.system
     return found

@@ -9,9 +9,9 @@ import numpy as np
 
 from perfgate.metrics.intervals import FOREVER, Idle, Windows, sum_by
 from perfgate.metrics.kinds import grouped
-from perfgate.metrics.steps import StepSpans
+from perfgate.metrics.steps import StepSpans, outer_first
 from perfgate.model.arrays import distinct, taken
-from perfgate.model.timeline import Flags, Ints, Ranges, SmallInts
+from perfgate.model.timeline import Ints, Ranges, SmallInts
 from perfgate.model.workload import OWN_RANGES
 
 
@@ -76,10 +76,14 @@ def cut(ranges: Ranges, steps: StepSpans) -> Segments:
     The step itself always counts. Unclosed ranges reach to the end. Nothing is ever in one of
     perfgate's `OWN_RANGES` between steps: they are left out wherever they lie.
     """
-    eligible = ranges.process == steps.process
+    eligible = (ranges.process == steps.process) & (ranges.thread == steps.thread)
     for own_range in OWN_RANGES:
         eligible &= ~ranges.name.bear(own_range)
-    rows = _rows(ranges, steps, eligible & (ranges.thread == steps.thread))
+    rows = np.flatnonzero(eligible)
+    push_pop, is_step = ranges.push_pop[rows], np.isin(rows, steps.rows)
+    if (push_pop & ~is_step).any():
+        rows = rows[push_pop | is_step]
+    rows = outer_first(ranges, rows, steps.rows)
     labels, label = grouped(
         ranges.name[rows],
         steps.step_at(ranges.start[rows]),
@@ -88,7 +92,7 @@ def cut(ranges: Ranges, steps: StepSpans) -> Segments:
     )
     begun = _begun(ranges, steps, rows, label, len(labels))
     times, innermost = _innermost(ranges.start[rows], ranges.end[rows], label)
-    del eligible, rows, label
+    del eligible, push_pop, is_step, rows, label
     edges = distinct(np.concatenate([steps.starts, steps.ends, times]))
     begins = np.append(edges[0] - 1, edges)
     step, turn = steps.step_at(begins), steps.step_at(begins, or_behind=True)
@@ -129,18 +133,6 @@ def _begun(ranges: Ranges, steps: StepSpans, rows: Ints, label: SmallInts, label
             since = np.maximum(start[own], np.append(start[own[:1]], until[:-1]))
             its[1, label[own[0]]] = np.maximum(ended[own] - since, 0).sum()
     return found
-
-
-def _rows(ranges: Ranges, steps: StepSpans, eligible: Flags) -> Ints:
-    """Ranges of one thread, outer before inner."""
-    rows = np.flatnonzero(eligible)
-    is_step = np.isin(rows, steps.rows)
-    push_pop = ranges.push_pop[rows]
-    if (push_pop & ~is_step).any():
-        rows, is_step = rows[push_pop | is_step], is_step[push_pop | is_step]
-    # Of two with the same span the step is outer, then names decide, so that row order never does.
-    keys = (ranges.name.codes[rows], ~is_step, -ranges.end[rows], ranges.start[rows])
-    return rows[np.lexsort(keys)]
 
 
 def _innermost(starts: Ints, ends: Ints, labels: SmallInts) -> tuple[Ints, SmallInts]:

@@ -125,11 +125,9 @@ class ProcessCalls:
         self._kind = taken(np.array([kind_of(text) for text in self.texts], np.uint8), self.key)
         self.in_turn: Flags = self.turn >= 0
         recording = self.are(CallKind.RECORDING)
-        self.at_once = self.in_turn
-        """Which are in turns, and start what runs then: turns that record a graph are left out."""
         # What is launched while a CUDA graph is being recorded runs later, with the graph.
-        if recording.any():
-            self.at_once = self.in_turn & ~np.isin(self.turn, self.turn[recording])
+        self.at_once: Flags = self.in_turn & ~np.isin(self.turn, self.turn[recording])
+        """Which are in turns, and start what runs then: turns that record a graph are left out."""
         self._number()
 
     def _number(self) -> None:
@@ -162,7 +160,7 @@ class ProcessCalls:
         """Which count as this; of a runtime call and the driver call in it the outer one."""
         chosen = self.are(kind)
         by_driver = chosen & self.are(CallKind.DRIVER)
-        if by_driver.any() and not (by_driver == chosen).all():
+        if by_driver.any():
             inner, outer = (
                 (self.start[its], self.end[its], self.thread[its])
                 for its in (by_driver, chosen & ~by_driver)

@@ -29,7 +29,8 @@ FEW: Final = 2
 MOST_OF_FEW: Final = 0.005
 """Half of kernel time's default budget."""
 MOST_BEFORE_CALL: Final = 0.01
-"""Share of the steps' operations that may begin before their calls."""
+"""Share of the steps' operations that may begin before their calls, as long as they do so by no
+more than `MOST_LOST` of the steps' time together."""
 MOST_COPIES_LOST: Final = 0.05
 """Share of the steps' copying calls that may lack their copy: a call may copy nothing."""
 FEWEST_WORKING: Final = 3
@@ -142,7 +143,9 @@ def _lost(process: Process) -> Iterator[Note]:
     begin before the calls that launch them: one of two clocks is wrong."""
     totals, in_turns = process.totals, process.segments.turn >= 0
     held = int(totals.operations[in_turns].sum())
-    if totals.before_call > MOST_BEFORE_CALL * held:
+    steps_ns = int(process.done[-1] - process.steps.starts[0])
+    many = totals.before_call > MOST_BEFORE_CALL * held
+    if many or totals.before_call_ns > MOST_LOST * steps_ns:
         yield _bad("clocks-disagree", operations=held, early=totals.before_call)
     if totals.lost > MOST_LOST * totals.launched:
         yield _bad("work-lost", launched=totals.launched, lost=totals.lost)
@@ -194,8 +197,8 @@ def _without_records(process: Process) -> Iterator[Note]:
 
 
 def _uncounted(process: Process, step_ms: float | None) -> Iterator[Note]:
-    """Operations count nowhere, or steps take no time: complete only when earlier ones' work is, or
-    without any."""
+    """Operations are of no step, or steps take no time: complete only when the work of earlier ones
+    is, or without any."""
     totals, done = process.totals, process.done
     # Where no call was recorded at all, the counts that are absent for it say so.
     if totals.outside > _few(totals.linkable) and len(totals.calls.start):

@@ -14,14 +14,7 @@ from perfgate.metrics.process import Process
 from perfgate.metrics.tally import NCCL_KERNEL
 from perfgate.model.arrays import distinct, parts
 from perfgate.model.metric import Metric
-from perfgate.model.timeline import (
-    MANAGED_COPIES,
-    Copies,
-    Flags,
-    Ints,
-    Spans,
-    Timeline,
-)
+from perfgate.model.timeline import Flags, Ints, Spans, Timeline
 
 _OF: Final = {
     Metric.H2D_EXPOSED_MS: (Metric.H2D_MS, "kernels"),
@@ -43,10 +36,8 @@ class Devices:
         t, kernels = timeline, timeline.kernels
         rest = (t.graphs, t.copies, t.memsets)
         keys = [key for key, name in t.names.items() if NCCL_KERNEL.match(name)]
-        self.nccl: Flags = np.zeros(len(kernels.name), np.bool_)
+        self.nccl: Flags = np.isin(kernels.name, keys)
         """Which kernels of the capture are NCCL's, shape (n,)."""
-        if keys:
-            self.nccl = np.isin(kernels.name, keys)
         present = {one for ops in t.operations for one in distinct(ops.device).tolist()}
         self.present = sorted(present)
         """Those on which any process of the capture ran anything."""
@@ -135,9 +126,8 @@ def _launched_by(process: Process, ends: Ints, device: int) -> Ints:
     ids = np.full(len(ends), FOREVER)
     for ops in process.timeline.operations:
         for part in parts(len(ops.start)):
-            start, launched_by = ops.start[part], ops.correlation[part]
-            if isinstance(ops, Copies):
-                launched_by = np.where(np.isin(ops.kind[part], MANAGED_COPIES), 0, launched_by)
+            start = ops.start[part]
+            launched_by = np.where(ops.managed(part), 0, ops.correlation[part])
             near = slice(*np.searchsorted(ends, (start.min(), start.max() + 1)))
             at = near.start + np.searchsorted(ends[near], start)
             begun = ends.take(at, mode="clip") == start

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perfgate.model.arrays import parts
 from perfgate.model.timeline import Flags, Ints, SmallInts
@@ -119,9 +120,8 @@ class Windows:
     starts: Ints
     ends: Ints
     periods: int
-    steps: float
-    """Their length in steps of `step_ms`: more than they hold where some are longer than is
-    counted."""
+    step_ns: float
+    """How long a period is, as `counted` has them."""
 
     @classmethod
     def of_periods(cls, done: Ints, kept: Flags) -> Windows | None:
@@ -131,10 +131,14 @@ class Windows:
             return None
         opens = np.flatnonzero(kept[1:] & ~kept[:-1])
         closes = np.flatnonzero(kept & ~np.append(kept[1:], False))
-        periods = np.diff(done)[kept[1:]]
-        number, step = len(periods), capped_mean(periods)
-        steps = float(periods.sum()) / step if step > 0 else float(number)
-        return cls(done[opens], done[closes], number, steps)
+        step_ns = float(counted(np.diff(done, prepend=0), kept)[kept].mean())
+        return cls(done[opens], done[closes], int(kept.sum()), step_ns)
+
+    @property
+    def steps(self) -> float:
+        """Their length in steps of `step_ns`: more than they hold where some are longer than is
+        counted."""
+        return self.ns / self.step_ns if self.step_ns > 0 else float(self.periods)
 
     @property
     def ns(self) -> int:
@@ -156,10 +160,31 @@ class Windows:
         return np.asarray(before[index] + reached - opened[index], np.int64)
 
 
-def capped_mean(periods: Ints) -> float:
-    """Return the mean of periods, each counted up to `LONGEST_COUNTED` medians; 0 where most take
-    no time."""
-    return float(np.mean(np.minimum(periods, LONGEST_COUNTED * np.median(periods))))
+def counted(periods: Ints, kept: Flags) -> NDArray[np.float64]:
+    """How long each kept period counts, shape (n,), ns: up to `LONGEST_COUNTED` medians, and up to
+    what the periods right behind it are shorter for it.
+
+    A step that is complete late makes the next ones short: that time is no stall, which is never
+    given back. A period is short below a median / `LONGEST_COUNTED`.
+    ```
+    complete   |     |     |                       | | |     |     |
+    period        1     1             4             0 0   1     1      counts 1 1 4 0 0 1 1
+    complete   |     |     |                       |     |     |
+    period        1     1             4               1     1          counts 1 1 1.2 1 1
+    ```
+    """
+    median = np.median(periods[kept])
+    counts = np.minimum(periods, LONGEST_COUNTED * median)
+    short = kept & (periods * LONGEST_COUNTED < median)
+    opens = short & ~np.append(False, short[:-1])
+    row = np.cumsum(opens)[short] - 1
+    given = np.bincount(row, weights=median - periods[short], minlength=int(opens.sum()))
+    # The first is short where the stall is not in the window.
+    late = np.flatnonzero(opens) - 1
+    is_kept = (late >= 0) & kept[late]
+    late, given = late[is_kept], given[is_kept]
+    counts[late] = np.minimum(periods[late], counts[late] + given)
+    return counts
 
 
 def sum_by(keys: Ints | SmallInts, values: Ints, size: int, *, since: Ints | None = None) -> Ints:

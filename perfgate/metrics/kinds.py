@@ -76,9 +76,7 @@ def grouped(
     """
     used, place = np.unique(names.codes, return_inverse=True)
     texts = [names.texts[one] for one in used.tolist()]
-    each = RangeNames(tuple(texts), np.arange(len(texts), dtype=np.int32))
-    if (without := kinds_of(texts, _APPENDED)) != texts:
-        each = RangeNames.of(without)
+    each = RangeNames.of(kinds_of(texts, _APPENDED))
     code = each.codes[place]
     count = len(each.texts)
     first, last = np.full(count, len(code), np.int32), np.full(count, -1, np.int32)

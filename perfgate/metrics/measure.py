@@ -14,9 +14,9 @@ import numpy as np
 
 from perfgate.metrics.check import notes_of
 from perfgate.metrics.devices import Devices, gaps_by_segment
-from perfgate.metrics.intervals import LONGEST_COUNTED, Idle, Windows
+from perfgate.metrics.intervals import Idle, Windows, counted
 from perfgate.metrics.process import Process
-from perfgate.metrics.steps import StepRule, StepSpans, find_steps
+from perfgate.metrics.steps import StepSpans, find_steps
 from perfgate.metrics.values import (
     block_samples,
     copy_samples,
@@ -31,6 +31,7 @@ from perfgate.metrics.values import (
 from perfgate.model.metric import EXPOSED, METRICS, Metric
 from perfgate.model.sample import DeviceSample, ProcessSample
 from perfgate.model.timeline import CopyKind, Ints, Timeline
+from perfgate.model.workload import StepRule
 
 
 def measure(timeline: Timeline, **rule: Unpack[StepRule]) -> tuple[ProcessSample, ...]:
@@ -89,18 +90,17 @@ def by_gpu(processes: Sequence[ProcessSample]) -> tuple[ProcessSample, ...]:
     meant = {(one.ordinal, one.device) for process in processes for one in process.devices}
     # Numbers that mean different GPUs in different processes are left out.
     means = Counter(ordinal for ordinal, _ in meant)
-    if max(means.values(), default=0) > 1:
-        processes = [
-            process.model_copy(
-                update={
-                    "devices": tuple(
-                        one.model_copy(update={"ordinal": None}) if means[one.ordinal] > 1 else one
-                        for one in process.devices
-                    )
-                }
-            )
-            for process in processes
-        ]
+    processes = [
+        process.model_copy(
+            update={
+                "devices": tuple(
+                    one.model_copy(update={"ordinal": None}) if means[one.ordinal] > 1 else one
+                    for one in process.devices
+                )
+            }
+        )
+        for process in processes
+    ]
     used = {process.devices[0].device for process in processes if len(process.devices) == 1}
     if len(used) < len(processes):
         return tuple(processes)
@@ -191,7 +191,7 @@ def _attributable(
     if exposed or windows is None or Metric.STEP_MS not in values:
         return by_segment
     periods = np.diff(process.done, prepend=0)
-    usual = process.kept & (periods <= LONGEST_COUNTED * np.median(process.periods))
+    usual = process.kept & (counted(periods, process.kept) == periods)
     if (typical := Windows.of_periods(process.done, usual)) is not None:
         by_segment[Metric.STEP_MS] = (segments.time_in(typical), float(typical.periods))
         by_segment[Metric.STEP_MEAN_MS] = (segments.time_in(windows), float(windows.periods))

@@ -10,10 +10,11 @@ from typing import Unpack
 import numpy as np
 
 from perfgate.metrics.process import Process
-from perfgate.metrics.steps import StepRule, find_steps
+from perfgate.metrics.steps import find_steps
 from perfgate.model.arrays import among
 from perfgate.model.reports import Finding, PlacedFindings, Placing, RuleName
 from perfgate.model.timeline import Timeline
+from perfgate.model.workload import StepRule
 
 
 def place(findings: Sequence[Finding], timeline: Timeline, **rule: Unpack[StepRule]) -> Placing:

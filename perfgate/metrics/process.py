@@ -13,15 +13,7 @@ from perfgate.metrics.intervals import Windows, sum_by
 from perfgate.metrics.steps import StepSpans
 from perfgate.metrics.tally import Tally, tally
 from perfgate.model.arrays import distinct
-from perfgate.model.timeline import (
-    MANAGED_COPIES,
-    Copies,
-    Flags,
-    Ints,
-    SmallInts,
-    Spans,
-    Timeline,
-)
+from perfgate.model.timeline import Flags, Ints, SmallInts, Spans, Timeline
 
 STRAY: Final = 0.05
 """Share of the steps up to which what they run on a device is no use of it."""
@@ -59,7 +51,8 @@ class Process:
 
         A period ends with each step but the first, and with none that follows a wait; nor with the
         last one where most steps are measured until the next begins, as work in flight is: none
-        cuts it short.
+        cuts it short. Periods count from the first two steps on that are not complete at once: what
+        outlasts the first ones makes the next ones short.
         ```
         range      |--0--|       |--1--|
         kernel        |---k0---|     |------k1------|
@@ -72,7 +65,8 @@ class Process:
         np.maximum.at(done, segments.step[inside], totals.last_end[inside])
         done = np.maximum.accumulate(done)
         kept = ~steps.resumes
-        kept[:2] = False
+        alone = np.diff(done) > 0
+        kept[: 2 + int(np.argmax(np.append(alone[1:] & alone[:-1], True)))] = False
         cut_short = steps.range_ends[:-1] > steps.ends[:-1]
         if len(steps) > MIN_STEPS and 2 * int(cut_short.sum()) > len(cut_short):
             kept[-1] = False
@@ -86,7 +80,8 @@ class Process:
             first, last = steps.starts, steps.ends
             begun, ended = (np.clip(times, first, last) for times in steps.waits)
             starts, ends = np.concatenate((first, ended)), np.concatenate((begun, last))
-            windows, periods = Windows(starts, ends, 1, 1.0), np.empty(0, np.int64)
+            whole_ns = float((ends - starts).sum())
+            windows, periods = Windows(starts, ends, 1, whole_ns), np.empty(0, np.int64)
         return cls(
             timeline=timeline,
             pid=timeline.processes[steps.process],
@@ -111,8 +106,7 @@ class Process:
         which they began."""
         calls = self.totals.calls
         segment = calls.segment_at(calls.place(ops.correlation[rows]))
-        if isinstance(ops, Copies):
-            segment[np.isin(ops.kind[rows], MANAGED_COPIES)] = -1
+        segment[ops.managed(rows)] = -1
         alone = segment < 0
         segment[alone] = self.segments.at(ops.start[rows[alone]])
         return segment

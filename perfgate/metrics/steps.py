@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, NotRequired, TypedDict, Unpack
+from typing import Final, Unpack
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from perfgate.model.arrays import RangeNames, distinct, parts
 from perfgate.model.errors import ConfigInvalid, StepsNotFound
 from perfgate.model.note import Note, Severity, note
 from perfgate.model.timeline import Calls, Flags, Ints, Ranges, SmallInts, Spans, Timeline
-from perfgate.model.workload import OWN_RANGES, START_RANGE, STEP_RANGE, WAIT_RANGE
+from perfgate.model.workload import OWN_RANGES, START_RANGE, STEP_RANGE, WAIT_RANGE, StepRule
 
 CUT_BELOW: Final = 0.8
 """A last step that ends with the capture and is shorter than this share of the median step was cut
@@ -70,15 +70,6 @@ class StepSpans:
             within = (index >= 0) & (times[part] < until[np.maximum(index, 0)])
             found[part] = np.where(within, index, -1)
         return found
-
-
-class StepRule(TypedDict):
-    """Which ranges are the steps, and which of those are measured; see `find_steps`."""
-
-    step: str | None
-    is_pattern: NotRequired[bool]
-    warmup: NotRequired[int]
-    steps: NotRequired[int | None]
 
 
 def find_steps(timeline: Timeline, **rule: Unpack[StepRule]) -> tuple[StepSpans, ...]:
@@ -137,8 +128,8 @@ def find_steps(timeline: Timeline, **rule: Unpack[StepRule]) -> tuple[StepSpans,
             steps = _spans(ranges, used, notes)
             found.append(replace(steps, drawn=len(drawn)) if asked.is_pattern else steps)
         elif len(drawn):
-            fields = {"pid": pid, "ranges": len(drawn), "matching": len(rows)}
-            without.append(Note(code="all-warmup", severity=Severity.WARN, fields=fields))
+            counts = {"ranges": len(drawn), "matching": len(rows)}
+            without.append(note("all-warmup", Severity.WARN, pid=pid, **counts))
     if not found:
         raise _not_found(timeline, asked, matching, without)
     return tuple(replace(one, notes=(*one.notes, *without)) for one in found)
@@ -205,12 +196,11 @@ def _drawn(ranges: Ranges, rule: _Rule, rows: Ints, start: int | None, notes: li
     lacks = rule.steps is not None and left < rule.steps
     if left > 0 and outermost < len(closed) and (rule.is_pattern or lacks):
         notes.append(note("ranges-nested", Severity.WARN, ranges=len(closed) - outermost))
-    if rule.steps is not None and start is None and not rule.is_pattern:
-        held = outermost - rule.warmup
-        if held > rule.steps:
-            # More ranges than the declared steps bear their name: it may be the project's own.
-            fields = {"ranges": held, "name": rule.step, "steps": rule.steps}
-            notes.append(Note(code="steps-ambiguous", severity=Severity.INVALID, fields=fields))
+    held = outermost - rule.warmup
+    if rule.steps is not None and held > rule.steps and start is None and not rule.is_pattern:
+        # More ranges than the declared steps bear their name: it may be the project's own.
+        counts = {"ranges": held, "steps": rule.steps}
+        notes.append(note("steps-ambiguous", Severity.INVALID, name=rule.step, **counts))
     return rows
 
 
@@ -237,20 +227,30 @@ def _outermost(ranges: Ranges, rows: Ints) -> Ints:
 
     Work in flight ends in any order: a start/end range in another of its kind is the next as well.
     """
-    names = ranges.name
-    rows = rows[np.lexsort((names.codes[rows], -ranges.end[rows], ranges.start[rows]))]
+    rows = outer_first(ranges, rows, rows)
     start, end = ranges.start[rows], ranges.end[rows]
     kept = np.append(True, end[1:] > np.maximum.accumulate(end)[:-1])
     free = ~ranges.push_pop[rows]
     if free.any():
         around = np.maximum.accumulate(np.where(kept, np.arange(len(rows)), 0))
-        kind = RangeNames.of(kinds_of(list(names[rows]))).codes
+        kind = RangeNames.of(kinds_of(list(ranges.name[rows]))).codes
         kept |= free & free[around] & (kind == kind[around])
         # Of those that begin at once the first is the step.
         places = np.flatnonzero(kept)
         kept[places[1:][start[places[1:]] == start[places[:-1]]]] = False
     chosen: Ints = rows[kept]
     return chosen
+
+
+def outer_first(ranges: Ranges, rows: Ints, steps: Ints) -> Ints:
+    """Some ranges in the order in which they begin, outer before inner.
+
+    Of two with the same span that of `steps` is outer, then names decide, so that row order never
+    does.
+    """
+    is_inner = ~np.isin(rows, steps)
+    keys = (ranges.name.codes[rows], is_inner, -ranges.end[rows], ranges.start[rows])
+    return rows[np.lexsort(keys)]
 
 
 def _of_one_thread(by_thread: Mapping[int, Ints], notes: list[Note]) -> Ints:

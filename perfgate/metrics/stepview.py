@@ -12,7 +12,7 @@ import numpy as np
 
 from perfgate.metrics.devices import idle_of, on
 from perfgate.metrics.process import Process
-from perfgate.metrics.steps import StepRule, find_steps
+from perfgate.metrics.steps import find_steps, outer_first
 from perfgate.metrics.tally import NCCL_KERNEL, copy_words
 from perfgate.model.arrays import distinct
 from perfgate.model.errors import StepsNotFound
@@ -31,6 +31,7 @@ from perfgate.model.timeline import (
     Spans,
     Timeline,
 )
+from perfgate.model.workload import StepRule
 
 _Kind = Literal["range", "kernel", "nccl", "graph", "copy", "memset", "idle"]
 _KINDS: Final[dict[_Kind, str]] = {
@@ -212,8 +213,7 @@ def _cpu(place: StepPlace) -> Iterator[_Line]:
     rows = place.inside(ranges)
     rows = rows[ranges.process[rows] == steps.process]
     own, its = steps.thread, steps.rows[place.index]
-    order = (ranges.name.codes[rows], rows != its, -ranges.end[rows], ranges.start[rows])
-    rows = rows[np.lexsort(order)]
+    rows = outer_first(ranges, rows, its)
     begins, ends = int(steps.starts[place.index]), int(steps.range_ends[place.index])
     encloses = (ranges.start[rows] <= begins) & (ranges.end[rows] >= ends)
     encloses &= (ranges.start[rows] < begins) | (ranges.end[rows] > ends)

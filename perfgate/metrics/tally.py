@@ -24,7 +24,6 @@ from perfgate.model.arrays import distinct, parts, taken
 from perfgate.model.metric import Metric
 from perfgate.model.sample import WHOLE_GRAPHS
 from perfgate.model.timeline import (
-    MANAGED_COPIES,
     NO_NODE,
     Copies,
     CopyKind,
@@ -164,7 +163,7 @@ class Tally:
     """And those of these that were attributed by their own start, because no call has their
     correlation id."""
     outside: int = 0
-    """And those of these that ran in no step, and count nowhere."""
+    """And those of these that ran in no step, so that nothing says whose they are."""
     before_capture: int = 0
     """Operations that were launched before the capture: a queue that was full when it began runs on
     in its first steps, of which it is no part."""
@@ -172,6 +171,8 @@ class Tally:
     """Operations that begin and end at 0: CUPTI could not time them."""
     before_call: int = 0
     """Operations in turns that began more than `CLOCKS_APART_NS` before their calls."""
+    before_call_ns: int = 0
+    """And by how much, together."""
     unknown_host: int = 0
     """Copies between host and device in turns of which the capture does not say where the host's
     end lies."""
@@ -195,9 +196,7 @@ class Tally:
         in common; in parts that the processor's cache holds."""
         mine = rows_of(ops.process, process)
         start, end, ids = ops.start[mine], ops.end[mine], ops.correlation[mine]
-        managed = np.zeros(len(start), np.bool_)
-        if isinstance(ops, Copies):
-            managed = np.isin(ops.kind[mine], MANAGED_COPIES)
+        managed = ops.managed(mine)
         segment = np.empty(len(start), np.int32)
         left_by = np.zeros(len(self.calls.start) + 1, np.bool_)
         for part in parts(len(start)):
@@ -224,16 +223,14 @@ class Tally:
         """Count operations and when the last of each segment ended; note impossible times."""
         np.add.at(self.operations, segment, 1)
         untimed = (end == 0) & (start == 0)
-        if untimed.any():
-            self.without_times += int(np.count_nonzero(untimed))
-            # A capture's times may be negative, and 0 one of its last.
-            end = np.where(untimed, -FOREVER, end)
-        np.maximum.at(self.last_end, segment, end)
+        self.without_times += int(np.count_nonzero(untimed))
+        # A capture's times may be negative, and 0 one of its last.
+        np.maximum.at(self.last_end, segment, np.where(untimed, -FOREVER, end))
         ahead = self.calls.begun(place) - start
-        early = (ahead > CLOCKS_APART_NS) & (place >= 0) & ~untimed
-        if early.any():
-            in_turn = self.segments.turn.take(segment) >= 0
-            self.before_call += int(np.count_nonzero(early & in_turn))
+        early = np.flatnonzero((ahead > CLOCKS_APART_NS) & (place >= 0) & ~untimed)
+        early = early[self.segments.turn[segment[early]] >= 0]
+        self.before_call += len(early)
+        self.before_call_ns += int(ahead[early].sum())
 
     def _place_others(self, segment: SmallInts, managed: Flags, start: Ints, ids: Ints) -> None:
         """Put those without a call where they ran, in place."""
@@ -267,8 +264,9 @@ def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
         calls_lost=np.zeros(size, np.int64),
     )
     kernels, graphs = (total.attribute(ops, process) for ops in (timeline.kernels, timeline.graphs))
-    # A kernel or graph without a call may be of a launch of which nothing is found.
-    unclaimed = total.without_call
+    # A kernel or graph without an id may be of a launch of which nothing is found; one that has an
+    # id is of another, which the capture lacks.
+    unclaimed = total.without_call - int(total.calls_lost[total.first_step :].sum())
     memsets, copies = (total.attribute(ops, process) for ops in (timeline.memsets, timeline.copies))
     _add_kernels(total, timeline, kernels)
     graphs.group(total, Metric.KERNEL_MS)

@@ -10,7 +10,7 @@ import numpy as np
 
 from perfgate.metrics.attribution import Segments
 from perfgate.metrics.devices import Devices
-from perfgate.metrics.intervals import Idle, Windows, capped_mean, sum_by
+from perfgate.metrics.intervals import Idle, Windows, sum_by
 from perfgate.metrics.process import Process
 from perfgate.metrics.tally import MOST_OUTSIDE, NCCL_KERNEL, Tally, Work, copy_words
 from perfgate.model.arrays import distinct
@@ -28,6 +28,7 @@ from perfgate.model.sample import (
     KernelSample,
     RangeSample,
     SyncSample,
+    folded,
 )
 from perfgate.model.timeline import Ints, MemoryKind
 
@@ -51,7 +52,6 @@ TOP_RANGES = TOP_SYNCS = 40
 TOP_KERNELS = 100
 """An eager loop with an unfused optimizer ran 41 of them on an H200; one that is folded away seems
 to be gone."""
-_TIMES = (Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_MS, Metric.MEM_EXPOSED_MS, Metric.GAP_MS)
 
 
 def why_absent(process: Process, devices: Devices) -> Absent:
@@ -135,16 +135,17 @@ def process_values(
 ) -> dict[Metric, float]:
     """Every metric that has a number, also where `why_absent` says it is none of the steps'."""
     values: dict[Metric, float] = {}
-    if len(periods := process.periods):
-        values[Metric.STEP_MS] = capped_mean(periods) / 1e6
-        values[Metric.STEP_MEAN_MS] = float(np.mean(periods)) / 1e6
+    windows = process.windows
+    if windows is not None and len(process.periods):
+        values[Metric.STEP_MS] = windows.step_ns / 1e6
+        values[Metric.STEP_MEAN_MS] = windows.ns / windows.periods / 1e6
     for metric, sums in process.totals.by_segment.items():
         by_step, steps = process.by_step(sums), len(process.steps)
         values[metric] = (
             float(np.median(by_step)) if metric in COUNTS else int(by_step.sum()) / 1e6 / steps
         )
     waiting = dict.fromkeys(EXPOSED, tuple(per_device))
-    if process.windows is not None:
+    if windows is not None:
         waiting[Metric.GAP_MS] = process.in_use
     for metric, devices in waiting.items():
         values[metric] = sum(per_device[device][metric] for device in devices) / process.gpus
@@ -175,16 +176,15 @@ def block_samples(process: Process, idle: Sequence[Idle]) -> tuple[BlockSample, 
     number = np.cumsum(resumes)
     found: list[BlockSample] = []
     for index in range(int(number[-1]) + 1):
-        windows = Windows.of_periods(done, own := process.kept & (number == index))
+        windows = Windows.of_periods(done, process.kept & (number == index))
         if windows is not None:
-            periods = done[own] - done[np.flatnonzero(own) - 1]
             gap_ns = [windows.idle_ns(of_device) for of_device in idle]
             gap_ms = sum(gap_ns) / 1e6 / windows.steps / process.gpus if gap_ns else None
             found.append(
                 BlockSample(
                     number=index,
-                    step_ms=capped_mean(periods) / 1e6,
-                    mean_ms=float(np.mean(periods)) / 1e6,
+                    step_ms=windows.step_ns / 1e6,
+                    mean_ms=windows.ns / windows.periods / 1e6,
                     gap_ms=gap_ms,
                 )
             )
@@ -214,21 +214,17 @@ def range_samples(
     pairs = max(steps - 1, 1)
     count = begun / steps + begun_between / pairs
     cpu_ms = (cpu_ns / steps + cpu_ns_between / pairs) / 1e6
-    time = cpu_ms + sum((values[metric] for metric in _TIMES if metric in values), np.zeros(size))
-    something = np.any([count > 0, time > 0, *(each > 0 for each in values.values())], axis=0)
-    order = [row for row in np.argsort(-time, kind="stable").tolist() if something[row]]
-    rows = [(segments.labels[row], [row]) for row in order[:TOP_RANGES]]
-    if folded := order[TOP_RANGES:]:
-        rows.append((OTHER_RANGES, folded))
-    return tuple(
+    something = np.any([count > 0, cpu_ms > 0, *(each > 0 for each in values.values())], axis=0)
+    rows = [
         RangeSample(
-            name=name,
-            count=float(count[its].sum()),
-            cpu_ms=float(cpu_ms[its].sum()),
-            values={metric: float(each[its].sum()) for metric, each in values.items()},
+            name=segments.labels[row],
+            count=float(count[row]),
+            cpu_ms=float(cpu_ms[row]),
+            values={metric: float(each[row]) for metric, each in values.items()},
         )
-        for name, its in rows
-    )
+        for row in np.flatnonzero(something).tolist()
+    ]
+    return folded(rows, lambda row: row.cpu_ms + row.gpu_ms, TOP_RANGES, name=OTHER_RANGES)
 
 
 def kernel_samples(totals: Tally, *, steps: int) -> tuple[KernelSample, ...]:
@@ -237,25 +233,23 @@ def kernel_samples(totals: Tally, *, steps: int) -> tuple[KernelSample, ...]:
     memory = {MEMSETS: totals.memsets}
     for (copied, _), work in totals.copies.items():
         memory[copy_words(copied)] = memory.get(copy_words(copied), Work()) + work
-    named: list[tuple[str, Work, Literal["kernel", "nccl", "memory"]]] = [
-        (name, work, "memory") for name, work in memory.items() if work.count
+    rows = [
+        _kernel_sample(name, work, "memory", steps) for name, work in memory.items() if work.count
     ]
-    own = []
-    for name, work in totals.kernels.items():
-        if NCCL_KERNEL.match(name):
-            named.append((name, work, "nccl"))
-        elif name == WHOLE_GRAPHS:
-            named.append((name, work, "kernel"))
-        else:
-            own.append((name, work))
-    own.sort(key=lambda item: (-item[1].ns, item[0]))
-    named += ((name, work, "kernel") for name, work in own[:TOP_KERNELS])
-    if rest := [work for _, work in own[TOP_KERNELS:]]:
-        named.append((OTHER_KERNELS, sum(rest, Work()), "kernel"))
-    return tuple(
-        KernelSample(name=name, count=work.count / steps, gpu_ms=work.ns / 1e6 / steps, kind=kind)
-        for name, work, kind in sorted(named, key=lambda row: (-row[1].ns, row[0]))
-    )
+    plain: list[KernelSample] = []
+    for name, work in sorted(totals.kernels.items(), key=lambda item: item[0]):
+        is_nccl = NCCL_KERNEL.match(name) is not None
+        row = _kernel_sample(name, work, "nccl" if is_nccl else "kernel", steps)
+        (rows if is_nccl or name == WHOLE_GRAPHS else plain).append(row)
+    rows += folded(plain, lambda row: row.gpu_ms, TOP_KERNELS, name=OTHER_KERNELS)
+    return tuple(sorted(rows, key=lambda row: (-row.gpu_ms, row.name)))
+
+
+def _kernel_sample(
+    name: str, work: Work, kind: Literal["kernel", "nccl", "memory"], steps: int
+) -> KernelSample:
+    ms = work.ns / 1e6 / steps
+    return KernelSample(name=name, count=work.count / steps, gpu_ms=ms, kind=kind)
 
 
 def copy_samples(
@@ -279,11 +273,12 @@ def sync_samples(
     syncs: Mapping[tuple[str, int], Work], labels: Sequence[str], *, steps: int
 ) -> tuple[SyncSample, ...]:
     """The TOP_SYNCS calls and ranges by number and one row for the rest, by number, descending."""
-    ordered = sorted(syncs.items(), key=lambda item: (-item[1].count, -item[1].ns, item[0]))
-    named = [((call, labels[label]), work) for (call, label), work in ordered[:TOP_SYNCS]]
-    if rest := [work for _, work in ordered[TOP_SYNCS:]]:
-        named.append(((OTHER_SYNCS, OTHER_RANGES), sum(rest, Work())))
-    return tuple(
-        SyncSample(call=call, range=label, count=work.count / steps, cpu_ms=work.ns / 1e6 / steps)
-        for (call, label), work in named
-    )
+    rows = [
+        SyncSample(
+            call=call, range=labels[label], count=work.count / steps, cpu_ms=work.ns / 1e6 / steps
+        )
+        for (call, label), work in sorted(syncs.items(), key=lambda item: item[0])
+    ]
+    rows.sort(key=lambda row: -row.cpu_ms)
+    others = {"call": OTHER_SYNCS, "range": OTHER_RANGES}
+    return folded(rows, lambda row: row.count, TOP_SYNCS, **others)

@@ -38,8 +38,6 @@ def taken(values: NDArray[_Scalar], places: NDArray[_Whole]) -> NDArray[_Scalar]
 def distinct(values: NDArray[_Whole]) -> NDArray[_Whole]:
     """The numbers that occur, each once, in order: numpy's own way is ten times slower on a million
     that differ."""
-    if not len(values):
-        return values[:0].copy()
     if is_constant(values):
         return values[:1].copy()
     if not bool((values[1:] > values[:-1]).all()):

@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from perfgate.model.machine import Machine
-from perfgate.model.metric import Metric, Values, budget_of
+from perfgate.model.metric import COUNTS, Metric, Values, budget_of
 from perfgate.model.order import Needs
 from perfgate.model.record import Format2, ObjectName, Record
 from perfgate.model.sample import Breakdown, Form, Run
@@ -98,14 +98,15 @@ class BlessedRun(Record):
     @classmethod
     def of(cls, run: Run) -> BlessedRun:
         """Take what a baseline keeps of a run."""
+        values = run.measured()
         return cls(
-            values=run.measured(),
+            values=values,
             sm_clock_mhz=run.conditions.sm_clock_mhz,
             processes=len(run.processes) or None,
             counts={
                 metric: tuple(sorted((of.values[metric] for of in run.processes), reverse=True))
-                for metric in run.counts()
-                if len(run.processes) > 1
+                for metric in COUNTS
+                if metric in values and len(run.processes) > 1
             },
             step_names=_step_names(run),
             step_ranges=_step_ranges(run),

@@ -15,6 +15,7 @@ from perfgate.model.record import Record
 from perfgate.model.reports import RuleChanges
 from perfgate.model.sample import Breakdown
 from perfgate.model.verdict import MetricVerdict, Verdict
+from perfgate.words.numbers import listed
 
 
 class Side(Record):
@@ -48,11 +49,28 @@ class Side(Record):
             breakdown=baseline.breakdown,
         )
 
-    def gpu_models(self) -> frozenset[str]:
-        """Return the models of its GPUs; none where they are not known."""
-        return (
-            self.gpus if self.machine is None else frozenset(gpu.name for gpu in self.machine.gpus)
-        )
+    def unlike(self, other: Side) -> list[tuple[str, str, str]]:
+        """Return what makes the two incomparable as far as it is known: what it is, as it is here,
+        and as it is there."""
+        before, now = self._facts(other), other._facts(self)
+        same = (name for name in before if name in now)
+        return [(name, before[name], now[name]) for name in same if before[name] != now[name]]
+
+    def _facts(self, other: Side) -> dict[str, str]:
+        """What must be the same of two, by name, as this one has it."""
+        machine = self.machine
+        models = self.gpus if machine is None else {gpu.name for gpu in machine.gpus}
+        known = {"GPU": listed(sorted(models))} if models else {}
+        if machine is not None and other.machine is not None:
+            known = {
+                "GPU": machine.gpu_name,
+                "nsys": machine.nsys or "none",
+                "nsys options": " ".join(machine.nsys_options) or "none",
+            }
+        if self.parameters is not None and other.parameters is not None:
+            for name in sorted({*self.parameters, *other.parameters}):
+                known[name] = self.parameters.get(name, "not set")
+        return known
 
     def medians(self) -> dict[Metric, float]:
         """Return the median over the runs of every metric that there is."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 from pydantic import Field, NonNegativeInt
 
@@ -32,6 +32,14 @@ MEMSETS = "CUDA memset"
 """The row of the memsets, in nsys's words."""
 
 
+ON_GPU: Final = (
+    Metric.KERNEL_MS,
+    Metric.NCCL_MS,
+    Metric.H2D_MS,
+    Metric.MEM_EXPOSED_MS,
+    Metric.GAP_MS,
+)
+"""What a range's time on the GPU is, idle time with it."""
 OLD_KEYS: Final = dict.fromkeys(("complaints", "remarks"), "notes")
 """Where older files have words alone."""
 
@@ -53,25 +61,14 @@ class RangeSample(Record):
     """
 
     @property
+    def gpu_ms(self) -> float:
+        """Of kernels, copies and idle GPU under it."""
+        return sum(self.values.get(metric, 0.0) for metric in ON_GPU)
+
+    @property
     def size_ms(self) -> float:
-        """What it is ranked by: ms on the CPU, or of kernels, copies and idle GPU under it."""
-        return max(self.cpu_ms, self._gpu_ms)
-
-    @property
-    def added_ms(self) -> float:
-        """Both together: no smaller than that of any range that is ranked below it, by either."""
-        return self.cpu_ms + self._gpu_ms
-
-    @property
-    def _gpu_ms(self) -> float:
-        on_gpu = (
-            Metric.KERNEL_MS,
-            Metric.NCCL_MS,
-            Metric.H2D_MS,
-            Metric.MEM_EXPOSED_MS,
-            Metric.GAP_MS,
-        )
-        return sum(self.values.get(metric, 0.0) for metric in on_gpu)
+        """What it is ranked by: its time on the CPU, or that on the GPU."""
+        return max(self.cpu_ms, self.gpu_ms)
 
 
 class KernelSample(Record):
@@ -105,6 +102,37 @@ class SyncSample(Record):
     count: float
     cpu_ms: float
     """Time in the call."""
+
+
+Row = TypeVar("Row", bound=Record)
+"""A row of one of the tables of a breakdown."""
+
+
+def combined(rows: Sequence[Row], over: Callable[[Sequence[float]], float], **names: str) -> Row:
+    """Several rows as one: each of its numbers over theirs, and other names."""
+    update: dict[str, object] = {**names}
+    for name, value in rows[0]:
+        if isinstance(value, float):
+            update[name] = over([getattr(row, name) for row in rows])
+        elif isinstance(value, Mapping):
+            by_metric = [getattr(row, name) for row in rows]
+            metrics = dict.fromkeys(metric for values in by_metric for metric in values)
+            update[name] = {
+                metric: over([values.get(metric, 0.0) for values in by_metric])
+                for metric in metrics
+            }
+    return rows[0].model_copy(update=update)
+
+
+def folded(
+    rows: Sequence[Row], size: Callable[[Row], float], most: int, **other: str
+) -> tuple[Row, ...]:
+    """The largest named rows, and one for all others if there are any."""
+    ordered = sorted(rows, key=size, reverse=True)
+    others = [row for row in ordered if all(getattr(row, at) == name for at, name in other.items())]
+    named = [row for row in ordered if row not in others]
+    rest = [*named[most:], *others]
+    return (*named[:most], *((combined(rest, sum, **other),) if rest else ()))
 
 
 class Breakdown(Record):
@@ -193,11 +221,6 @@ class ProcessSample(Breakdown, Worded):
         was not kept."""
         return sum(Metric.GAP_MS in device.values for device in self.devices) or len(self.devices)
 
-    @property
-    def may_wait(self) -> bool:
-        """Whether it runs NCCL kernels in its steps, for all that is known."""
-        return self.values.get(Metric.NCCL_MS) != 0 and self.absent.get(Metric.NCCL_MS) != NO_NCCL
-
 
 class Form(StrEnum):
     """How a run was made; CUDA graphs take different times in different forms."""
@@ -252,7 +275,13 @@ class Run(Worded):
         processes: Sequence[ProcessSample] = self.processes
         worst = max
         if metric in WAITS:
-            processes = [process for process in processes if process.may_wait] or processes
+            # Those that run NCCL kernels in their steps, for all that is known.
+            waiting = [
+                one
+                for one in processes
+                if one.values.get(Metric.NCCL_MS) != 0 and one.absent.get(Metric.NCCL_MS) != NO_NCCL
+            ]
+            processes = waiting or processes
             worst = min
         values = [process.values.get(metric) for process in processes]
         known = [value for value in values if value is not None]

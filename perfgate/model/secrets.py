@@ -165,7 +165,6 @@ _CUT: Final = "(?:\\.\\.\\.|\u2026)"
 _GOES_ON: Final = rf"[{re.escape(_AROUND)}\[\]<()]{{0,40}}"
 """What may stand between that and the rest."""
 _CUT_BEHIND: Final = re.compile(_GOES_ON + _CUT)
-_CUT_BEFORE: Final = re.compile(_CUT + _GOES_ON + r"\Z")
 _PARTS: Final = re.compile(
     r"(?i:\b[\w-]*(?:password|pwd|secret|key|token|bearer|basic|sig))"
     r"['\"]?[=: ]\s*['\"]?([^;,&\s'\"]+)"
@@ -244,7 +243,7 @@ class Cleaner:
                     (places[start], places[end - 1] + 1, name)
                     for start, end in _held(form, cut, joined)
                 )
-        return _without(text, spans) if spans else text
+        return _without(text, spans)
 
     def record(self, held: T) -> T:
         """A record, or what is made of such, with clean texts; values of enums are none."""
@@ -333,28 +332,22 @@ def _encoded(value: str) -> Iterator[str]:
 
 def _held(form: str, cut: int, text: str) -> Iterator[tuple[int, int]]:
     """Where a text holds a value, or its beginning or end next to where it was cut."""
-    for start in _each(form[:cut], text):
+    yield from _begun(form, cut, text)
+    # An end is a beginning, read backwards.
+    for start, end in _begun(form[::-1], cut, text[::-1]):
+        yield len(text) - end, len(text) - start
+
+
+def _begun(form: str, cut: int, text: str) -> Iterator[tuple[int, int]]:
+    """Where a text holds a value, or its beginning next to where it was cut."""
+    start = text.find(form[:cut])
+    while start >= 0:
         same = form[: _alike(form, text[start : start + len(form)])]
         if same != form:
             same = same.rstrip(".")  # dots of its own may be those of the cut
         if same == form or _CUT_BEHIND.match(text, start + len(same)):
             yield start, start + len(same)
-    for tail in _each(form[-cut:], text):
-        end = tail + cut
-        same = form[-_alike(form[::-1], text[max(end - len(form), 0) : end][::-1]) :]
-        if same != form:
-            same = same.lstrip(".")
-        start = end - len(same)
-        if same == form or _CUT_BEFORE.search(text[max(start - 43, 0) : start]):
-            yield start, end
-
-
-def _each(part: str, text: str) -> Iterator[int]:
-    """Where in a text a part of it begins, each time."""
-    at = text.find(part)
-    while at >= 0:
-        yield at
-        at = text.find(part, at + len(part))
+        start = text.find(form[:cut], start + cut)
 
 
 def _alike(one: str, other: str) -> int:

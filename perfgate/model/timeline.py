@@ -43,9 +43,7 @@ class CopyKind(IntEnum):
     UVM_D2D = 13
 
 
-MANAGED_COPIES: Final = (CopyKind.UVM_H2D, CopyKind.UVM_D2H, CopyKind.UVM_D2D)
-"""Of managed memory, which moves by page fault: no call launches it, whatever its correlation
-says."""
+_MANAGED_COPIES: Final = (CopyKind.UVM_H2D, CopyKind.UVM_D2H, CopyKind.UVM_D2D)
 
 
 NO_CORRELATION: Final = -1
@@ -90,6 +88,11 @@ class Spans:
     correlation: Ints
     """Links to the API call that launched it; -1 where the capture does not say."""
 
+    def managed(self, rows: slice | Ints) -> Flags:
+        """Which of some rows move managed memory, by page fault: no call launches these, whatever
+        their correlation says."""
+        return np.zeros(len(self.start[rows]), np.bool_)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kernels(Spans):
@@ -113,6 +116,10 @@ class Copies(Spans):
     """`MemoryKind` of both ends; UNKNOWN (-1) where the capture does not say."""
     count: Ints
     """How many copies each row is: CUPTI merges those of a cudaMemcpyBatchAsync."""
+
+    def managed(self, rows: slice | Ints) -> Flags:
+        """By their kind."""
+        return np.isin(self.kind[rows], _MANAGED_COPIES)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

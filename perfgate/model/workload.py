@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Final, Literal
+from typing import Final, Literal, NotRequired, TypedDict
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
@@ -52,7 +52,29 @@ class CaptureWindow(Record):
     duration: float = Field(gt=0, le=LONGEST_S, multiple_of=TENTH_S)
 
 
-class Workload(Record):
+class StepRule(TypedDict):
+    """Which NVTX ranges of a capture are the steps, and which of those are measured; see
+    `metrics.steps.find_steps`."""
+
+    step: str | None
+    is_pattern: NotRequired[bool]
+    warmup: NotRequired[int]
+    steps: NotRequired[int | None]
+
+
+class Declarable(Record):
+    """What a decorator and a file may both say of a workload."""
+
+    capture: CaptureMode | CaptureWindow = CaptureMode.CUDA_PROFILER_API
+    ahead: int | None = Field(default=None, ge=1, le=16)
+    """Runs that may be alive at once; where it is not said, as the project has it, and of a command
+    one."""
+    budgets: Budgets = {}
+    """Budgets of this workload, as fractions; they come before the project's."""
+    pass_env: tuple[str, ...] = ()
+
+
+class Workload(Declarable):
     """One workload with its parameters resolved: one pytest item, one baseline."""
 
     id: str = Field(min_length=1, max_length=LONGEST_ID)
@@ -76,14 +98,7 @@ class Workload(Record):
     options: Mapping[str, str] | None = None
     """Options that a conftest declares and that were given, by name; None where that was not noted.
     """
-    capture: CaptureMode | CaptureWindow = CaptureMode.CUDA_PROFILER_API
     timeout_s: PositiveFloat = 600.0
-    ahead: int | None = Field(default=None, ge=1, le=16)
-    """Runs that may be alive at once; where it is not said, as the project has it, and of a command
-    one."""
-    budgets: Budgets = {}
-    """Budgets of this workload, as fractions; they come before the project's."""
-    pass_env: tuple[str, ...] = ()
     env: Mapping[str, str] = {}
     cwd: str | None = None
 
@@ -93,10 +108,16 @@ class Workload(Record):
         return "function" if self.command is None else "command"
 
     @property
-    def skips_warmup(self) -> bool:
-        """Whether warm-up steps bear the step's own name in the capture, so that the first `warmup`
-        are dropped."""
-        return self.command is not None
+    def step_rule(self) -> StepRule:
+        """Which ranges of a capture are its steps. Those of a command match a pattern; its warm-up
+        steps match too, so that the first `warmup` are dropped."""
+        is_command = self.command is not None
+        return {
+            "step": self.step,
+            "is_pattern": is_command,
+            "warmup": self.warmup if is_command else 0,
+            "steps": self.steps,
+        }
 
     def comparable_parameters(self) -> dict[str, str]:
         """What two measurements must agree on to be compared, as text by name, sorted by name."""

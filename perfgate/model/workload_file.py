@@ -11,10 +11,9 @@ from pydantic import AfterValidator, Field, NonNegativeInt, PositiveFloat, Valid
 
 from perfgate.model.errors import ConfigInvalid
 from perfgate.model.given import refused, wrong
-from perfgate.model.metric import Budgets
-from perfgate.model.record import Record, SomeText
+from perfgate.model.record import SomeText
 from perfgate.model.settings import Settings
-from perfgate.model.workload import CaptureMode, CaptureWindow, Workload
+from perfgate.model.workload import CaptureWindow, Declarable, Workload
 
 _SCRIPT: Final = re.compile(r"([^\s/'\"=]+\.py)\b|-m\W+(?:\w+\.)*(\w+)")
 """A Python file, or a module behind `-m`, among the words of a command."""
@@ -30,18 +29,14 @@ def _pattern(text: str) -> str:
     return text
 
 
-class CommandFile(Record):
+class CommandFile(Declarable):
     """The keys of a YAML workload."""
 
     command: tuple[_Argument, ...] = Field(min_length=1)
     step: Annotated[SomeText, AfterValidator(_pattern)]
     steps: int = Field(ge=3)
     warmup: NonNegativeInt = 0
-    capture: CaptureMode | CaptureWindow = CaptureMode.CUDA_PROFILER_API
     timeout_s: PositiveFloat | None = None
-    ahead: int | None = Field(default=None, ge=1, le=16)
-    budgets: Budgets = {}
-    pass_env: tuple[str, ...] = ()
     env: Mapping[_Variable, _Argument] = {}
     cwd: SomeText | None = None
 

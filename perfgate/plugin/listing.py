@@ -38,7 +38,7 @@ class Collected:
         if STATE not in config.stash:  # it did not start
             return
         state = config.stash[STATE]
-        self.workloads, self.skipped_files = state.expected or (), state.skipped_files
+        self.workloads, self.skipped_files = state.gate.workloads or (), state.skipped_files
         self.worker_options = worker_options(config)
         self.declared = [
             Declared(workload=item.stash[WORKLOAD], skipped=why_marked_skipped(item))

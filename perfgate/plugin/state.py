@@ -11,14 +11,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Final, TextIO, cast
+from typing import Any, Final, TextIO, cast
 
 import pytest
 from pydantic import ValidationError
 
 from perfgate import __version__
 from perfgate.execute.lab import Against, Invocation
-from perfgate.gate import Closing
 from perfgate.gate.gate import Gate
 from perfgate.model.document import (
     DocumentRun,
@@ -28,7 +27,7 @@ from perfgate.model.document import (
     Shard,
     declared_at,
 )
-from perfgate.model.errors import ConfigInvalid
+from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT, ConfigInvalid
 from perfgate.model.loosening import Base
 from perfgate.model.note import Note, Severity, note, quoted
 from perfgate.model.options import APPROVAL, OPTIONS
@@ -99,8 +98,6 @@ class State:
     """What is done only until collection has ended."""
     broken: list[str] = field(default_factory=list)
     """Files that could not be collected."""
-    expected: Sequence[Workload] | None = None
-    """What is missed from here on where it is missing; None until collection is done."""
     document: GateDocument | None = None
     """What the gate has come to."""
 
@@ -147,8 +144,8 @@ class State:
         said = [name for name in gone if name in self.deselected]
         self.skipped |= dict.fromkeys(said, say.message(note("deselected-by-hook")))
         dropped = [self.collected[name] for name in gone]
-        self.expected = [item.stash[WORKLOAD] for item in (*mine, *dropped)]
-        self.gate.expect(self.expected, elsewhere=self.elsewhere)
+        expected = [item.stash[WORKLOAD] for item in (*mine, *dropped)]
+        self.gate.expect(expected, elsewhere=self.elsewhere)
 
 
 STATE = pytest.StashKey[State]()
@@ -195,19 +192,11 @@ def start(config: pytest.Config) -> State:
         outputs=outputs,
         choice=choice,
         shard=None if shard is None else _read_shard(shard),
-        base=None if base is None else _read_base(base),
+        base=None if base is None else Base.model_validate_json(Path(base).read_bytes()),
         scripts=scripts_of(filter(holds_command, workload_files(workloads))),
         screen=Screen(width=writer.fullwidth, colour=writer.hasmarkup),
         gate=_gate_of(config, settings),
     )
-
-
-def _read_base(file: str) -> Base:
-    """Return what is known of the branch that a change is for."""
-    try:
-        return Base.model_validate_json(Path(file).read_bytes())
-    except (OSError, ValidationError) as broken:
-        raise ConfigInvalid("base-unreadable", file=file) from broken
 
 
 def _read_shard(given: str) -> Shard:
@@ -221,7 +210,7 @@ def _read_shard(given: str) -> Shard:
 
 def _gate_of(config: pytest.Config, settings: Settings) -> Gate:
     """Make the gate, which shows its progress on pytest's own terminal, around its capture."""
-    reporter = config.pluginmanager.getplugin("terminalreporter")
+    reporter: Any = config.pluginmanager.getplugin("terminalreporter")
     capture = config.pluginmanager.getplugin("capturemanager")
     revision, root = config.getoption("perfgate_against"), config.rootpath
     writer = config.get_terminal_writer()
@@ -240,7 +229,7 @@ def _gate_of(config: pytest.Config, settings: Settings) -> Gate:
         ),
         Progress(
             writer._file,
-            live=reporter is not None and reporter.isatty and not os.environ.get("CI"),
+            live=reporter.isatty and not os.environ.get("CI"),
             width=writer.fullwidth,
             suspend=capture.global_and_fixture_disabled if capture is not None else nullcontext,
         ),
@@ -271,18 +260,17 @@ def close(state: State, session: pytest.Session) -> None:
     if was_typed(session.config, LOOKING):
         return
     gate, status = state.gate, int(session.exitstatus)
-    closing = gate.close(
-        state.expected or (),
+    shut = gate.close(
         skipped=state.skipped,
         skipped_files=state.skipped_files,
         chosen=partial(_was_chosen, state, status),
     )
     if state.base is not None:
-        closing = closing.but(*_shut_by_base(state, state.base, closing))
+        shut += _shut_by_base(state, state.base, tuple(shut))
     if (why := _why_incomplete(state, status)) is not None:
-        closing = Closing(opens=False, notes=(why, *closing.notes))
-    elif closing.opens and status != pytest.ExitCode.OK:
-        closing = closing.but(note("pytest-failed", Severity.INVALID, exit_status=status))
+        shut.insert(0, why)
+    elif not shut and status != pytest.ExitCode.OK:
+        shut.append(note("pytest-failed", Severity.INVALID, exit_status=status))
 
     def gathered(document: GateDocument) -> PageData:
         from perfgate.views.pages import page_of  # noqa: PLC0415 - few gates write a page
@@ -290,7 +278,7 @@ def close(state: State, session: pytest.Session) -> None:
         return page_of(document, gate.store, gate.cleaner)
 
     label = session.config.getoption("perfgate_label") or ""
-    document = _document_of(state, closing, pytest_status=status, label=label)
+    document = _document_of(state, shut, pytest_status=status, label=label)
     state.document = write_outputs(state.outputs, document, gathered)
     session.exitstatus = state.document.exit_status
 
@@ -306,14 +294,14 @@ def _was_chosen(state: State, status: int, workload: str, source: str | None) ->
     return is_complete and asks and state.choice.may_cover(workload, source)
 
 
-def _shut_by_base(state: State, base: Base, closing: Closing) -> Iterator[Note]:
+def _shut_by_base(state: State, base: Base, shut: Sequence[Note]) -> Iterator[Note]:
     """What keeps a gate shut that was loosened, or lacks what the base branch has a baseline of."""
     machine, loosening = state.gate.machine, base.loosening
     if loosening.shuts:
         yield quoted(loosening_text(loosening, label=APPROVAL), Severity.INVALID)
     if machine is None or not state.is_first_shard:
         return
-    named = [one.fields.get("workload") for one in closing.notes]
+    named = [one.fields.get("workload") for one in shut]
     known = {*state.gate.verdicts, *state.elsewhere, *named}
     for name, source in base.expected.get(machine.slug, {}).items():
         if name not in known and state.choice.may_cover(name, source):
@@ -329,27 +317,29 @@ def _why_incomplete(state: State, status: int) -> Note | None:
     return None if code is None else note(code, Severity.INVALID)
 
 
-def _document_of(state: State, closing: Closing, *, pytest_status: int, label: str) -> GateDocument:
-    """Return everything found, without secrets."""
+def _document_of(
+    state: State, shut: Sequence[Note], *, pytest_status: int, label: str
+) -> GateDocument:
+    """Return everything found, without secrets; the gate is open where nothing keeps it shut."""
     gate, chosen_by = state.gate, state.choice.flags
     part = shard = None
-    if chosen_by and state.expected is not None:
+    if chosen_by and gate.workloads is not None:
         known = {*state.collected, *gate.blessed}
-        part = PartChosen(by=chosen_by, workloads=len(state.expected), of=len(known))
+        part = PartChosen(by=chosen_by, workloads=len(gate.workloads), of=len(known))
     if state.shard is not None:  # so that who merges sees what all of them left out
-        divided = None if state.expected is None else tuple(sorted(state.chosen))
+        divided = None if gate.workloads is None else tuple(sorted(state.chosen))
         skipped = tuple(sorted(state.skipped.keys() - gate.verdicts.keys()))
         shard = state.shard.model_copy(update={"workloads": divided, "skipped": skipped})
     document = GateDocument(
         perfgate=__version__,
         started_at=gate.started_at,
         ended_at=datetime.now(UTC),
-        opens_gate=closing.opens,
-        exit_status=max(pytest_status, closing.exit_status),
-        shut_by=closing.shut_by,
-        shut_codes=tuple(one.code for one in closing.notes),
+        opens_gate=not shut,
+        exit_status=max(pytest_status, EXIT_SHUT if shut else EXIT_OPEN),
+        shut_by=tuple(map(say.in_one_line, shut)),
+        shut_codes=tuple(one.code for one in shut),
         machine=gate.machine,
-        commit=gate.checkout.commit,
+        commit=gate.commit,
         label=label,
         shard=shard,
         choice=part,
@@ -367,15 +357,19 @@ def _workload(state: State, verdict: Verdict) -> DocumentWorkload:
     opens_gate = gate.settings.opens(verdict)
     if not state.outputs:
         return DocumentWorkload(verdict=verdict, opens_gate=opens_gate)
-    checked = gate.checked(verdict.workload)
-    source, line = declared_at(gate.workloads[verdict.workload])
+    source, line = declared_at(state.collected[verdict.workload].stash[WORKLOAD])
+    measured: dict[str, Any] = {}
+    if (result := gate.results.get(verdict.workload)) is not None:
+        measured = {
+            "runs": tuple(map(DocumentRun.of, result.runs)),
+            "reference_runs": tuple(map(DocumentRun.of, result.reference_runs)),
+            "interleaved_runs": tuple(map(DocumentRun.of, result.interleaved_runs)),
+            "environment": result.environment,
+        }
     return DocumentWorkload(
         verdict=verdict,
         opens_gate=opens_gate,
-        runs=tuple(map(DocumentRun.of, checked.runs)),
-        reference_runs=tuple(map(DocumentRun.of, checked.reference_runs)),
-        interleaved_runs=tuple(map(DocumentRun.of, checked.interleaved_runs)),
-        environment=checked.environment,
+        **measured,
         baseline=_from_root(gate.baseline_file(verdict.workload), gate),
         files=_from_root(gate.folder(verdict.workload), gate),
         source=source,

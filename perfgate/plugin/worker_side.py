@@ -34,9 +34,8 @@ def pytest_configure(config: pytest.Config) -> None:
         warmup=order.warmup,
         profiled=worker.profiled(os.environ),
         blocks=order.blocks,
+        hold=order.hold,
     )
-    if order.hold is not None:
-        config.stash[STEPS].held_by(order.hold)
     config.add_cleanup(lambda: _leave(config))
     if order.blocks is not None and order.blocks.core is not None:
         worker.stay_near(order.blocks.core)

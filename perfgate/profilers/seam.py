@@ -36,6 +36,8 @@ class ProfileSpec:
     cwd: Path
     env: Mapping[str, str]
     """Complete, secrets already withheld."""
+    withheld: tuple[str, ...] = ()
+    """The names of what was."""
     timeout_s: float
     capture: CaptureMode | CaptureWindow
     graph_trace: GraphTrace = GraphTrace.GRAPH

@@ -13,7 +13,7 @@ from perfgate.model.note import Note
 from perfgate.model.reports import RuleChanges
 from perfgate.model.sample import OUTSIDE_RANGES, UNNAMED
 from perfgate.render.page import Page, Row
-from perfgate.render.records import difference_table, side_lines, unlike_lines
+from perfgate.render.records import compared_lines
 from perfgate.render.verdict import interval_text
 from perfgate.words import numbers, say
 from perfgate.words.escape import one_line
@@ -38,11 +38,7 @@ def explanation_text(page: Page, found: Explanation, *, full: bool = False) -> s
     """Return how b differs from a, and what each difference is made of; with `full`, every part and
     whole names."""
     rows, verdict = found.rows, found.verdict
-    side_lines(page, "a", found.a)
-    side_lines(page, "b", found.b)
-    unlike_lines(page, found.a, found.b, found.warnings)
-    page.blank()
-    difference_table(page, rows, titles=("a", "b"))
+    compared_lines(page, found)
     if verdict is not None and any(row.low is not None for row in rows):
         page.prose(f"as the gate judged them. {interval_text(verdict)}", style="dim")
     page.facts("ranks", map(say.fact, found.ranks))

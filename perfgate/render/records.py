@@ -22,7 +22,7 @@ from perfgate.render.text import share_rows
 from perfgate.render.verdict import change_cell
 from perfgate.words import numbers, say
 from perfgate.words.escape import LONGEST_NAME, one_line
-from perfgate.words.numbers import listed, plural
+from perfgate.words.numbers import plural
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -51,15 +51,27 @@ def baseline_text(
 
 def comparison_text(page: Page, found: ComparedSides) -> str:
     """Return how two measurements differ: no judgement."""
-    rows = found.rows
-    for title, side in (("a", found.a), ("b", found.b)):
-        # A capture is a run also where no metric could be measured.
-        runs = max((len(values) for values in side.values.values()), default=0) or 1
-        side_lines(page, title, side, f" ({plural(runs, 'run')})")
-    unlike_lines(page, found.a, found.b, found.warnings)
-    page.blank()
-    difference_table(page, rows, titles=("a", "b"))
+    # A capture is a run also where no metric could be measured.
+    runs = [
+        max((len(values) for values in side.values.values()), default=0) or 1
+        for side in (found.a, found.b)
+    ]
+    compared_lines(page, found, ends=[f" ({plural(number, 'run')})" for number in runs])
     return page.text
+
+
+def compared_lines(page: Page, found: ComparedSides, *, ends: Sequence[str] = ("", "")) -> None:
+    """Write what two sides are, what they lack, what makes them incomparable, and how they
+    differ."""
+    for title, side, end in zip("ab", (found.a, found.b), ends, strict=True):
+        page.heading(title, f": {one_line(say.fact(side.label), longest=1000)}{end}")
+        reasons(page, "missing", side.missing)
+        reasons(page, "unmeasured", side.absent)
+        invalid_lines(page, side.invalid)
+    texts = (*unlike(found.a, found.b), *map(say.message, found.warnings))
+    page.facts("not alike", texts, "yellow")
+    page.blank()
+    difference_table(page, found.rows, titles=("a", "b"))
 
 
 def bless_text(
@@ -132,20 +144,6 @@ def difference_table(page: Page, rows: Sequence[MetricVerdict], *, titles: tuple
         page.prose(f"pp: percentage points of the step {of}", style="dim")
 
 
-def side_lines(page: Page, title: str, side: Side, end: str = "") -> None:
-    """Write what a side is and, of a capture, what `perfgate inspect` says that it lacks."""
-    page.heading(title, f": {one_line(say.fact(side.label), longest=1000)}{end}")
-    reasons(page, "missing", side.missing)
-    reasons(page, "unmeasured", side.absent)
-    invalid_lines(page, side.invalid)
-
-
-def unlike_lines(page: Page, a: Side, b: Side, warnings: Sequence[Note]) -> None:
-    """Write what makes two measurements incomparable, and the warnings that say more of it."""
-    texts = (*unlike(a, b), *map(say.message, warnings))
-    page.facts("not alike", texts, "yellow")
-
-
 def _in_its_unit(row: MetricVerdict) -> str:
     """The difference of a time that is no share of anything: of what was 0, or without a step."""
     if row.baseline is None or row.now is None or row.is_count:
@@ -166,24 +164,11 @@ def _one_sided(row: MetricVerdict, titles: tuple[str, str]) -> str:
 
 def unlike(a: Side, b: Side) -> list[str]:
     """Name what makes two measurements incomparable, as far as it is known."""
-    before, now = _known(a, b), _known(b, a)
     return [
-        f"{name} of {say.fact(a.label)}: {before[name]}; of {say.fact(b.label)}: {now[name]}"
-        for name in before
-        if name in now and before[name] != now[name]
+        f"{one_line(name)} of {say.fact(a.label)}: {one_line(before)}; "
+        f"of {say.fact(b.label)}: {one_line(now)}"
+        for name, before, now in a.unlike(b)
     ]
-
-
-def _known(side: Side, other: Side) -> dict[str, str]:
-    """What must be the same of two measurements, by name, as one of them has it."""
-    known = {"GPU": listed(sorted(side.gpu_models()))} if side.gpu_models() else {}
-    if side.machine is not None and other.machine is not None:
-        facts = dict(machine_facts(side.machine))
-        known = {name: facts[name] or "none" for name in ("GPU", "nsys", "nsys options")}
-    if side.parameters is not None and other.parameters is not None:
-        for name in sorted({*side.parameters, *other.parameters}):
-            known[one_line(name)] = one_line(side.parameters.get(name, "not set"))
-    return known
 
 
 def machine_facts(machine: Machine) -> list[tuple[str, str | None]]:

@@ -183,12 +183,11 @@ def measurement_text(
 def _as_json(sample: ProcessSample) -> dict[str, Any]:
     """A process with its notes in words, and as codes."""
     held = sample.model_dump(mode="json")
-    is_invalid = [one.severity is Severity.INVALID for one in sample.notes]
-    texts = [say.fact(one) for one in sample.notes]
+    invalid = [one for one in sample.notes if one.severity is Severity.INVALID]
     return {
         **held,
         "absent": {metric: say.fact(why) for metric, why in sample.absent.items()},
         "reasons": held["absent"],
-        "information": [text for text, bad in zip(texts, is_invalid, strict=True) if not bad],
-        "invalid": [text for text, bad in zip(texts, is_invalid, strict=True) if bad],
+        "information": [say.fact(one) for one in sample.notes if one not in invalid],
+        "invalid": [say.fact(one) for one in invalid],
     }

@@ -14,28 +14,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from perfgate.store.baselines import Baselines, ListedBaseline
-from perfgate.store.disk import (
-    Disk,
-    file_name,
-    near_names,
-    workload_of,
-)
+from perfgate.store.disk import Disk, file_name, near_names
 from perfgate.store.results import RESULT_FILE, KeptResult, Results
-from perfgate.store.sealed import baseline_content, baseline_text, seal_of
+from perfgate.store.sealed import baseline_text
 
 __all__ = [
     "RESULT_FILE",
-    "Baselines",
     "KeptResult",
     "ListedBaseline",
-    "Results",
     "Store",
-    "baseline_content",
     "baseline_text",
     "file_name",
     "near_names",
-    "seal_of",
-    "workload_of",
 ]
 
 

@@ -18,9 +18,7 @@ from pydantic import ValidationError
 
 from perfgate.model.baseline import Result
 from perfgate.model.errors import ResultMissing, ResultUnreadable
-from perfgate.model.note import note
 from perfgate.model.record import LARGEST_RESULT
-from perfgate.model.verdict import Verdict
 from perfgate.store.disk import Disk, bytes_of, file_name, workload_of
 from perfgate.store.sealed import NotJson, first_complaint, parsed
 
@@ -100,22 +98,6 @@ class Results:
             _forget(folder, now=result.measured_at)
         return path
 
-    def save_verdict(self, verdict: Verdict, folder: Path) -> None:
-        """Write another verdict into the result in a folder: what its gate came to know once all
-        were judged.
-
-        Raises:
-            StoreFailed: the disk did not take it.
-            ResultMissing: there is no result in it any more.
-            ResultUnreadable: it is not whole any more.
-        """
-        result = self.load(folder)
-        self.disk.write(
-            folder / RESULT_FILE,
-            result.model_copy(update={"verdict": verdict}).model_dump_json(indent=1) + "\n",
-            largest=LARGEST_RESULT,
-        )
-
     def load(self, path: Path) -> Result:
         """Return the result in a file or folder.
 
@@ -149,9 +131,6 @@ class Results:
             raise ResultUnreadable("result-does-not-fit", path=named, why=why) from error
         except NotJson as error:
             raise ResultUnreadable("result-broken", path=named, why=error.why) from error
-        except RecursionError as error:
-            deep = note("json-nested-too-deeply")
-            raise ResultUnreadable("result-broken", path=named, why=deep) from error
 
     def kept(self, workload: str, slug: str) -> tuple[list[KeptResult], int]:
         """Return what is kept of a workload on a machine, newest first, and how many are broken."""

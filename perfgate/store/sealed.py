@@ -117,7 +117,7 @@ def opened(raw: bytes, *, path: str, workload: str | None) -> Baseline:
     return baseline
 
 
-class NotJson(ValueError):
+class NotJson(Exception):
     """What is not a JSON object as records have it; `why` says how."""
 
     def __init__(self, code: str, /, **fields: str) -> None:
@@ -139,8 +139,6 @@ def parsed(raw: bytes) -> dict[str, object]:
             raw.decode("utf-8-sig"),
             object_pairs_hook=_without_twins,
         )
-    except NotJson:
-        raise
     except RecursionError as deep:
         raise NotJson("json-nested-too-deeply") from deep
     except ValueError as broken:

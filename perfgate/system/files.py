@@ -16,7 +16,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from perfgate.model.errors import StoreFailed
+from perfgate.model.errors import PerfgateError, StoreFailed
+
+
+@contextmanager
+def refused_as(error: type[PerfgateError], code: str, /, **fields: object) -> Iterator[None]:
+    """Raise this error where the system refuses something in the block; it says why, as `why`."""
+    try:
+        yield
+    except OSError as refused:
+        raise error(code, **fields, why=refused.strerror or str(refused)) from refused
 
 
 def files_below(folder: Path) -> Iterator[Path]:

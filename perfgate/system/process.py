@@ -42,11 +42,15 @@ class Finished:
     returncode: int | None
     """Exit status; minus the signal's number where a signal ended it; None where it was ended for
     its time limit."""
-    timed_out: bool
     wall_s: float
     left: tuple[str, ...]
     """Names of the processes that still ran when the program had ended or its time was up, and were
     ended."""
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether its time was up."""
+        return self.returncode is None
 
 
 def ignore(*_: object) -> None:
@@ -119,7 +123,7 @@ def run_process(
                     with suppress(subprocess.TimeoutExpired):
                         process.wait(timeout=1.0)
                 record.close()
-    return Finished(returncode=returncode, timed_out=returncode is None, wall_s=wall_s, left=left)
+    return Finished(returncode=returncode, wall_s=wall_s, left=left)
 
 
 class _Record:

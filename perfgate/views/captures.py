@@ -13,6 +13,7 @@ from perfgate.model.baseline import Baseline, BlessedRun, Result
 from perfgate.model.metric import Metric
 from perfgate.model.sample import Run
 from perfgate.model.timeline import Timeline
+from perfgate.model.workload import StepRule
 from perfgate.profilers.nsys.answers import export
 from perfgate.profilers.nsys.export.file import REPORTS, check_capture
 from perfgate.profilers.nsys.tool import NsysTool
@@ -33,11 +34,7 @@ class Capture:
     """An export, and which of its ranges are the steps."""
 
     export: Path
-    step: str | None
-    """None: the whole captured window as one."""
-    is_pattern: bool = True
-    warmup: int = 0
-    steps: int | None = None
+    rule: StepRule
 
 
 def opened(path: Path, find_tool: FindTool, held: ExitStack) -> tuple[Path, Timeline]:
@@ -82,11 +79,7 @@ def typical_capture(kept: KeptResult, runs: Sequence[Run]) -> Capture | None:
     steps_ms = [run.value(Metric.STEP_MS) or 0.0 for run, _ in at_hand]
     distances = [abs(step_ms - median(steps_ms)) for step_ms in steps_ms]
     run, export = at_hand[distances.index(min(distances))]
-    return Capture(
-        export=export,
-        step=workload.step,
-        is_pattern=workload.form == "command",
-        warmup=workload.warmup if workload.skips_warmup else 0,
-        # As many as it chose where none are declared.
-        steps=workload.steps or BlessedRun.of(run).steps,
-    )
+    rule = workload.step_rule
+    # As many as it chose where none are declared.
+    rule["steps"] = workload.steps or BlessedRun.of(run).steps
+    return Capture(export=export, rule=rule)

@@ -18,8 +18,8 @@ from perfgate.explain.sides import (
     as_judged,
     differences,
     made_up_of,
+    side_of_capture,
     side_of_result,
-    side_of_samples,
 )
 from perfgate.explain.traces import lacking, traced_unlike
 from perfgate.metrics.measure import measure
@@ -35,6 +35,7 @@ from perfgate.model.note import Note, note, noted, quoted
 from perfgate.model.reports import Placing, RuleChanges
 from perfgate.model.sample import Run
 from perfgate.model.verdict import Verdict
+from perfgate.model.workload import StepRule
 from perfgate.profilers.nsys.reports import run_rules
 from perfgate.profilers.nsys.tool import NsysTool
 from perfgate.profilers.seam import read
@@ -79,11 +80,12 @@ def of_capture(path: Path, *, step: str | None, find_tool: FindTool, held: ExitS
         PerfgateError: it cannot be read, or holds no such steps.
     """
     exported, timeline = opened(path, find_tool, held)
-    samples = measure(timeline, step=step, is_pattern=True)
+    rule: StepRule = {"step": step, "is_pattern": True}
+    samples = measure(timeline, **rule)
     run = Run(started_at=datetime.now(UTC), wall_s=0.0, processes=samples)
     return Subject(
-        side=side_of_samples(str(path), samples, missing=timeline.missing),
-        capture=Capture(export=exported, step=step),
+        side=side_of_capture(str(path), run, missing=timeline.missing),
+        capture=Capture(export=exported, rule=rule),
         ranks=rank_notes([run]),
     )
 
@@ -216,11 +218,4 @@ def rules_on(
 def _placed(capture: Capture, tool: NsysTool) -> Placing:
     with temporary_folder("rules") as folder:
         findings = run_rules(tool, capture.export, folder)
-    return place(
-        findings,
-        read(capture.export),
-        step=capture.step,
-        is_pattern=capture.is_pattern,
-        warmup=capture.warmup,
-        steps=capture.steps,
-    )
+    return place(findings, read(capture.export), **capture.rule)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from glob import escape
 from pathlib import Path, PurePosixPath
@@ -113,8 +113,10 @@ def _blessed(
 ) -> BlessedVersion:
     added = [one.added for one in found.occasions if one.added is not None]
     blessing: Blessing = max([found.blessing, *added], key=lambda one: one.at)
-    values = Side.of_baseline("", found).medians()
-    before = {} if last is None else Side.of_baseline("", last).medians()
+    now = Side.of_baseline("", found)
+    before = None if last is None else Side.of_baseline("", last)
+    values, then = now.medians(), {} if before is None else before.medians()
+    unlike = [] if before is None else sorted(before.unlike(now))
     anchor = {} if found.anchor is None else {Metric.STEP_MS: found.anchor.step_ms}
     return BlessedVersion(
         state="blessed",
@@ -124,9 +126,11 @@ def _blessed(
         reason=blessing.reason,
         runs=len(found.runs),
         values=values,
-        change=_change(metric, before, values),
+        change=_change(metric, then, values),
         since_anchor=_change(Metric.STEP_MS, anchor, values),
-        unlike=() if last is None else tuple(_unlike(last, found)),
+        unlike=tuple(
+            note("history-unlike", name=name, then=was, now=is_now) for name, was, is_now in unlike
+        ),
     )
 
 
@@ -137,18 +141,3 @@ def _change(
         return None
     step_ms = before.get(Metric.STEP_MS)
     return METRICS[metric].change(before[metric], now[metric], step_ms=step_ms)
-
-
-def _unlike(then: Baseline, now: Baseline) -> Iterator[Note]:
-    before, after = _facts(then), _facts(now)
-    for name in sorted(before.keys() | after.keys()):
-        pair = [facts.get(name) or "not set" for facts in (before, after)]
-        if pair[0] != pair[1]:
-            yield note("history-unlike", name=name, then=pair[0], now=pair[1])
-
-
-def _facts(baseline: Baseline) -> dict[str, str | None]:
-    """What makes a baseline comparable, by name."""
-    machine = baseline.machine
-    options = {"nsys": machine.nsys, "nsys options": " ".join(machine.nsys_options)}
-    return {**options, **baseline.parameters}

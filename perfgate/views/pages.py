@@ -134,19 +134,11 @@ def _step(candidates: Sequence[tuple[KeptResult, Sequence[Run]]], store: Store) 
     return None
 
 
-def _drawn(capture: Capture, runs: Sequence[Run], store: Store) -> StepView | None:
-    if capture.step is None:
-        return None
+def _drawn(capture: Capture, runs: Sequence[Run], store: Store) -> StepView:
     folder = capture.export.parent.name
     shown = [one for run in runs if run.folder == folder and (one := leading(run))]
-    place = typical_step(
-        read(capture.export),
-        step=capture.step,
-        is_pattern=capture.is_pattern,
-        warmup=capture.warmup,
-        steps=capture.steps,
-        pid=shown[0].pid if shown else None,
-    )
+    pid = shown[0].pid if shown else None
+    place = typical_step(read(capture.export), pid=pid, **capture.rule)
     return step_view(
         place,
         label=note(

@@ -104,6 +104,17 @@ TEXT: Final[Rows] = {
         "The code is the blessed one, so what moved is the machine: look at it first",
         "Look at what moved: perfgate explain {workload:sh}",
     ),
+    "occasion-other-speed": (
+        "{workload}: its runs are of another speed than the blessed ones",
+        (
+            "The code is the blessed one, so what moved is the machine, its packages or its data: "
+            "look at it first"
+        ),
+        (
+            "Look at what moved: perfgate compare {workload:sh} {workload:sh}:kept. If that is how "
+            'it is from now on, bless anew: perfgate bless {workload:sh} --reason "..."'
+        ),
+    ),
     "occasion-not-judged": (
         "{workload}: the kept result is {outcome}: {reason:raw}",
         "An occasion is added once a gate has held it against what is blessed",

@@ -217,8 +217,8 @@ _NEXT_TO_VERDICT: Final[Rows] = {
         "{change}: both sides ran with that, and what it costs is not in this"
     ),
     "baseline-commit-slower": (
-        "the baseline's commit itself takes {loss:%} longer here than when it was blessed: the "
-        "machine, its software, or something else that no commit holds has become slower"
+        "both sides take {loss:%} longer here than the blessed runs took: the machine, its "
+        "software, or something else that no commit holds has become slower"
     ),
     "drift-not-shown": (
         "Small losses have added up to {loss:%} above the best step_ms ever blessed ({best_ms:ms} "

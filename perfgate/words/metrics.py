@@ -76,7 +76,7 @@ INVALID: Final[Rows] = {
     ),
     "operations-of-no-step": (
         "of {held} GPU operations since the first step {outside} have no API call in the capture "
-        "and ran outside all steps, so that they would count nowhere: run it again"
+        "and ran outside all steps, where nothing says whose they are: run it again"
     ),
     "durations-lost": (
         "of {held} GPU operations {lacking} have no times in the capture, and would count as 0 ms: "

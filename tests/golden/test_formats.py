@@ -11,7 +11,8 @@ import pytest
 
 from perfgate.model.document_text import document_text, read_document
 from perfgate.model.errors import BaselineUnreadable
-from perfgate.store import Store, baseline_text, seal_of
+from perfgate.store import Store, baseline_text
+from perfgate.store.sealed import seal_of
 
 pytestmark = pytest.mark.behaviour
 DATA: Final = Path(__file__).parent / "data" / "format-1"

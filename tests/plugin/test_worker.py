@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from support.project import Project
+from support.runs import context_of
 
 from perfgate.execute import import_log
 from perfgate.execute.command import worker_command
@@ -38,9 +39,8 @@ def run(
         workload="loop", steps=4, warmup=1, root=str(project.root), worker_report=str(worker_report)
     )
     project.write("order.json", order.model_dump_json())
-    command = worker_command(
-        project.declared(), Path("order.json"), python=sys.executable, pytest_options=options
-    )
+    context = replace(context_of(project.root), pytest_options=options)
+    command = worker_command(context, project.declared(), Path("order.json"))
     done = subprocess.run(
         command,
         cwd=project.root,

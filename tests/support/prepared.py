@@ -11,7 +11,7 @@ from support import records
 from perfgate.execute.lab import Against, Asked, Pair
 from perfgate.gate.check import check
 from perfgate.gate.expect import Expectation
-from perfgate.gate.underway import Affords, Checked, Underway
+from perfgate.gate.underway import Affords, Underway
 from perfgate.model.baseline import Baseline
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
@@ -20,7 +20,7 @@ from perfgate.model.order import Needs
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import BlockSample, Form, Run
 from perfgate.model.settings import Policy
-from perfgate.model.verdict import Stage
+from perfgate.model.verdict import Stage, Verdict
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
 THERE = Against(revision="the baseline's commit 0123456789ab", commit=SHA)
@@ -200,6 +200,16 @@ def screen(percent: float, *, clock_mhz: float = 1980) -> list[Made]:
 # Gates
 
 
+@dataclass(frozen=True, kw_only=True)
+class Checked:
+    """One workload's verdict with the runs it rests on."""
+
+    verdict: Verdict
+    runs: tuple[Run, ...]
+    reference_runs: tuple[Run, ...]
+    interleaved_runs: tuple[Run, ...]
+
+
 def expect(
     baseline: Baseline | None = None,
     *,
@@ -237,13 +247,24 @@ def gated(
         by_form={form: one for form, one in by_form.items() if one is not None},
         machine=expected.machine,
     )
-    return check(Underway(expected, lab, policy or Policy(), against=against, affords=affords))
+    return checked_by(Underway(expected, lab, policy or Policy(), against=against, affords=affords))
+
+
+def checked_by(underway: Underway) -> Checked:
+    """Check one workload."""
+    verdict = check(underway)
+    return Checked(
+        verdict=verdict,
+        runs=tuple(underway.runs),
+        reference_runs=tuple(underway.references),
+        interleaved_runs=tuple(underway.blocks),
+    )
 
 
 Came = tuple[Outcome, Stage | None, int, int]
 
 
-def came(checked: Checked) -> Came:
+def came(of: Checked) -> Came:
     """The outcome, by which stage, and how many runs were made of either side."""
-    verdict = checked.verdict
-    return verdict.outcome, verdict.stage, len(checked.runs), len(checked.reference_runs)
+    verdict = of.verdict
+    return verdict.outcome, verdict.stage, len(of.runs), len(of.reference_runs)

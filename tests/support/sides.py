@@ -14,7 +14,7 @@ import pytest
 
 from perfgate.execute.worker import MeasuredSteps
 from perfgate.execute.worker.endings import Abandoned
-from perfgate.model.order import Blocks, Order, WorkerReport
+from perfgate.model.order import Blocks, Hold, Order, WorkerReport
 
 WARM = "push perfgate warm-up"
 STEP = "push step"
@@ -74,11 +74,17 @@ def made(
     warmup: int = 2,
     torch: ModuleType | None = None,
     nvtx: ModuleType | None = None,
+    hold: Hold | None = None,
 ) -> MeasuredSteps:
     """Steps on a GPU, by default."""
     found = FakeTorch(calls) if torch is None and nvtx is None else torch
     return MeasuredSteps(
-        steps=steps, warmup=warmup, profiled=True, find_torch=lambda: found, find_nvtx=lambda: nvtx
+        steps=steps,
+        warmup=warmup,
+        profiled=True,
+        hold=hold,
+        find_torch=lambda: found,
+        find_nvtx=lambda: nvtx,
     )
 
 

@@ -11,7 +11,8 @@ import pytest
 from support import records
 
 from perfgate.model.errors import BaselineUnreadable
-from perfgate.store import Store, baseline_text, seal_of
+from perfgate.store import Store, baseline_text
+from perfgate.store.sealed import seal_of
 
 SLUG = "nvidia-h200"
 

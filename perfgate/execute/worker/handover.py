@@ -3,7 +3,6 @@ two of an A/B run of blocks, or one that is held and the gate that holds it."""
 
 from __future__ import annotations
 
-import math
 import os
 import select
 import weakref
@@ -12,10 +11,6 @@ from typing import Final
 from perfgate.execute.script_hold import DONE, READY, TURN
 from perfgate.execute.worker.endings import Abandoned
 from perfgate.model.order import Blocks, Hold
-
-LEFT: Final = b"l"
-"""The loop was left before its end. A process that is killed says nothing, and is known by the end
-of the file."""
 
 
 class Handover:
@@ -38,23 +33,26 @@ class Handover:
 
     def __init__(self, by: Blocks | Hold) -> None:
         self._begins = isinstance(by, Blocks) and by.begins
-        self._is_held = isinstance(by, Hold)
-        # A gate lets go of what it holds, and its end is the end of the file.
-        self._patience_s = by.patience_s if isinstance(by, Blocks) else math.inf
-        self._own: int | None = os.open(by.own, os.O_RDONLY | os.O_NONBLOCK)
+        self._patience_s = by.patience_s if isinstance(by, Blocks) else None
+        """For the other side of a pair; None of a gate, which lets go of what it holds: its end is
+        the end of the file."""
+        # Opened so, it does not wait for the other side to be there.
+        own = os.open(by.own, os.O_RDONLY | os.O_NONBLOCK)
+        os.set_blocking(own, True)
+        self._own: int | None = own
         # Also for reading: that waits for nobody, and what is written before the other side is
         # there is kept for it.
         self._other = os.open(by.other, os.O_RDWR | os.O_NONBLOCK)
         self._poll = select.poll()
-        self._poll.register(self._own, select.POLLIN)
+        self._poll.register(own, select.POLLIN)
         self.is_alone = False
         """Whether the other side has taken all its steps."""
         self.abandoned: Abandoned | None = None
         """Why no turn is to be expected any more."""
-        close = weakref.WeakMethod(self._close)
+        leave = weakref.WeakMethod(self.leave)
         # A loader's process that outlives this one would keep the file open; and what it does is no
         # handing over.
-        os.register_at_fork(after_in_child=lambda: (bound := close()) and bound())
+        os.register_at_fork(after_in_child=lambda: (bound := leave()) and bound())
 
     def begin(self) -> None:
         """Wait, on the side that does not begin, for the first turn; does nothing the second time.
@@ -63,7 +61,7 @@ class Handover:
             Abandoned: it does not come.
         """
         if not self._begins:
-            if self._is_held:
+            if self._patience_s is None:
                 self._say(READY)
             self._wait()
             self._begins = True
@@ -86,13 +84,15 @@ class Handover:
             self._say(DONE)
             while not self.is_alone and self._hear() == TURN:
                 pass
-            self._close()
+            self.leave()
 
     def leave(self) -> None:
-        """Hand over for good before the end; does nothing after `end`."""
+        """Let go, also before the end, as a process that is killed does: the other side knows by
+        the end of the file. Does nothing the second time."""
         if self._own is not None:
-            self._say(LEFT)
-            self._close()
+            os.close(self._own)
+            os.close(self._other)
+            self._own = None
 
     def _wait(self) -> None:
         heard = self._hear()
@@ -109,22 +109,14 @@ class Handover:
     def _hear(self) -> bytes | None:
         """What the other side says next, nothing where it is gone; None if it keeps silent for too
         long."""
-        if self._is_held and self._own is not None:
-            try:
-                return os.read(
-                    self._own, 1
-                )  # of a gate gone before this was opened poll says nothing
-            except BlockingIOError:
-                pass
-        if self._own is None or not self._poll.poll(min(self._patience_s * 1000, self._LONGEST_MS)):
+        if self._own is None:
             return None
+        # Of a gate that was gone before this was opened poll would say nothing.
+        if self._patience_s is not None:
+            patience_ms = min(1000 * self._patience_s, self._LONGEST_MS)
+            if not self._poll.poll(patience_ms):
+                return None
         return os.read(self._own, 1)
 
     def _say(self, word: bytes) -> None:
         os.write(self._other, word)
-
-    def _close(self) -> None:
-        if self._own is not None:
-            os.close(self._own)
-            os.close(self._other)
-            self._own = None

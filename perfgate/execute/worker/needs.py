@@ -9,6 +9,7 @@ import os
 import resource
 import sys
 import time
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Final
@@ -41,12 +42,17 @@ def _children_ns() -> int:
     the others."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     used_ns = int((ended.ru_utime + ended.ru_stime) * 1e9)
-    for child in family() - {os.getpid()}:
-        with contextlib.suppress(OSError):
-            for task in Path(f"/proc/{child}/task").iterdir():
-                with contextlib.suppress(OSError, ValueError, IndexError):
-                    used_ns += int((task / "schedstat").read_text().split()[0])
+    for thread in threads(family() - {os.getpid()}):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            used_ns += int((thread / "schedstat").read_text().split()[0])
     return used_ns
+
+
+def threads(processes: Collection[int]) -> Iterator[Path]:
+    """The folders in /proc of the threads of some processes; what ends meanwhile is passed over."""
+    for process in processes:
+        with contextlib.suppress(OSError):
+            yield from Path(f"/proc/{process}/task").iterdir()
 
 
 def family() -> set[int]:

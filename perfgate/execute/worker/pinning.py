@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from perfgate.execute.worker.endings import NotPinned
-from perfgate.execute.worker.needs import family
+from perfgate.execute.worker.needs import family, threads
 
 MEMORY_NODES: Final = Path("/sys/devices/system/node")
 _SWEEPS: Final = 3
@@ -32,11 +32,8 @@ class Pinned:
         try:
             self._before = os.sched_getaffinity(0)
             os.sched_setaffinity(0, {core})
-        except (AttributeError, OSError) as refused:
-            why = (
-                refused.strerror if isinstance(refused, OSError) else None
-            ) or "not on this platform"
-            raise NotPinned("not-pinned", core=core, why=why) from refused
+        except OSError as refused:
+            raise NotPinned("not-pinned", core=core, why=refused.strerror) from refused
         for _ in range(_SWEEPS):
             if not _move({core}, lambda cores: cores != {core}):
                 break
@@ -59,7 +56,7 @@ def stay_near(core: int, *, nodes: Path = MEMORY_NODES) -> None:
     is then sent to the core would have its own far away, and the other side of the A/B run perhaps
     not.
     """
-    with contextlib.suppress(AttributeError, OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError):
         here = os.sched_getaffinity(0)
         for listed in nodes.glob("node[0-9]*/cpulist"):
             cpus = _cpus(listed.read_text(encoding="utf-8"))
@@ -80,18 +77,10 @@ def _move(cores: set[int], wanted: Callable[[set[int]], bool]) -> int:
     Threads that end meanwhile, or belong to a child of another user, are passed over.
     """
     moved = 0
-    for thread in _threads():
+    for folder in threads(family()):
+        thread = int(folder.name)
         with contextlib.suppress(OSError):
             if wanted(os.sched_getaffinity(thread)):
                 moved += 1
                 os.sched_setaffinity(thread, cores)
     return moved
-
-
-def _threads() -> list[int]:
-    """The threads of this process and of all that it has started, as far as /proc shows."""
-    threads: list[int] = []
-    for process in family():
-        with contextlib.suppress(OSError):
-            threads += [int(task.name) for task in Path(f"/proc/{process}/task").iterdir()]
-    return threads

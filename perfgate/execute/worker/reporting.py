@@ -41,11 +41,7 @@ def report(
         nvtx=nvtx_version(),
         needs=steps.needs,
     )
-    _write(Path(order.worker_report), worker_report)
-
-
-def _write(file: Path, worker_report: WorkerReport) -> None:
-    """For this user alone: what a workload raises may quote what nobody else is to read."""
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
-        opened.write(worker_report.model_dump_json(indent=2))
+    file = Path(order.worker_report)
+    # For this user alone: what a workload raises may quote what nobody else is to read.
+    file.touch(mode=0o600)
+    file.write_text(worker_report.model_dump_json(indent=2), encoding="utf-8")

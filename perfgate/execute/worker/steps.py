@@ -82,6 +82,7 @@ class MeasuredSteps:
         warmup: int,
         profiled: bool,
         blocks: Blocks | None = None,
+        hold: Hold | None = None,
         find_torch: Callable[[], ModuleType | None] | None = None,
         find_nvtx: Callable[[], ModuleType | None] | None = None,
     ) -> None:
@@ -89,11 +90,12 @@ class MeasuredSteps:
         self._warmup = warmup
         self._profiled = profiled
         self._block_steps = sys.maxsize if blocks is None else blocks.steps
-        # Now, not at the first turn: the other side is to see it if this one does not come that
-        # far.
+        # Now, not at the first turn: the other side, or the gate, is to see it if this one does not
+        # come that far.
         self._handover = None if blocks is None else Handover(blocks)
-        self._gate: Handover | None = None
-        self._is_held_late = False
+        self._gate = None if hold is None else Handover(hold)
+        self._waits_for = [one for one in (self._handover, self._gate) if one is not None]
+        self._is_held_late = hold is not None and not hold.is_early
         self._core = None if blocks is None else blocks.core
         self._find_torch = find_torch or (lambda: sys.modules.get("torch"))
         self._find_nvtx = find_nvtx or import_nvtx
@@ -149,10 +151,6 @@ class MeasuredSteps:
         from it."""
         return os.getpid() == self._pid
 
-    def held_by(self, hold: Hold) -> None:
-        """Let a gate hold them, which sees from then on if they do not come to their first turn."""
-        self._gate, self._is_held_late = Handover(hold), not hold.is_early
-
     def hold(self) -> None:
         """Start CUDA, and wait for the turn to go on, where that comes before the workload's code.
 
@@ -187,11 +185,6 @@ class MeasuredSteps:
     def _declared(self) -> int:
         """Turns of the loop; at least so many while their number is still to be chosen."""
         return self._warmup + (self._steps or FEWEST_STEPS)
-
-    @property
-    def _waits_for(self) -> list[Handover]:
-        """The other side of the A/B run, and the gate."""
-        return [one for one in (self._handover, self._gate) if one is not None]
 
     def _loop(self) -> Generator[int]:
         try:

@@ -13,6 +13,7 @@ from typing import Final
 
 from perfgate.model.errors import RepositoryUnreadable
 from perfgate.model.secrets import Cleaner
+from perfgate.system.files import refused_as
 
 Env = Mapping[str, str] | None
 """The environment of git; None is that of this process."""
@@ -81,15 +82,18 @@ def ask(
     limit_s = limit_s or LIMITS_S.get(verb, TIME_LIMIT_S)
     settings_words = (word for setting in (*_SETTINGS, *settings) for word in ("-c", setting))
     try:
-        with subprocess.Popen(
-            ("git", "--no-pager", *settings_words, *question),
-            cwd=root,
-            env=without_repository(os.environ if env is None else env) | _FIXED,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        ) as process:
+        with (
+            refused_as(RepositoryUnreadable, "git-not-started", root=str(root)),
+            subprocess.Popen(
+                ("git", "--no-pager", *settings_words, *question),
+                cwd=root,
+                env=without_repository(os.environ if env is None else env) | _FIXED,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            ) as process,
+        ):
             try:
                 out, err = process.communicate(given, timeout=limit_s)
             except BaseException:
@@ -99,10 +103,6 @@ def ask(
     except subprocess.TimeoutExpired as error:
         raise RepositoryUnreadable(
             "git-timed-out", root=str(root), verb=verb, limit_s=limit_s
-        ) from error
-    except OSError as error:
-        raise RepositoryUnreadable(
-            "git-not-started", root=str(root), why=error.strerror or str(error)
         ) from error
     if process.returncode != 0:
         raise _refused(root, verb, process.returncode, os.fsdecode(err))

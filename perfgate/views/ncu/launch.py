@@ -99,7 +99,7 @@ class Probing:
                 spec, env = run.spec, without_profiler(run.spec.env)
                 launch = OneLaunch(
                     kernel=_asked_for(symbol),
-                    skip=round(per_step * workload.warmup) if workload.skips_warmup else 0,
+                    skip=round(per_step * workload.step_rule["warmup"]),
                     from_start=spec.capture is not CaptureMode.CUDA_PROFILER_API,
                 )
                 argv = _resolved(spec.argv, env)

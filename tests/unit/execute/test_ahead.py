@@ -8,8 +8,7 @@ from typing import cast
 import pytest
 
 from perfgate.execute.ahead import RunFailed, _Held, _refuse_failed
-from perfgate.execute.failures import RunEnd
-from perfgate.execute.run import OtherSideEnded
+from perfgate.execute.failures import OtherSideEnded, RunEnd
 from perfgate.model.errors import WorkloadFailed
 
 

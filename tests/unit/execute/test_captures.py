@@ -1,5 +1,4 @@
-"""What the captures of a run show: whose steps they are, what nsys's own reports say, and what is
-wrong with them."""
+"""What the captures of a run show: whose steps they are, and what is wrong with them."""
 
 from __future__ import annotations
 
@@ -8,15 +7,10 @@ from collections.abc import Mapping
 import pytest
 from support import records
 
-from perfgate.execute.captures import (
-    notes_of,
-    share_of_h2d,
-    with_ranks,
-)
+from perfgate.execute.captures import notes_of, with_ranks
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
 from perfgate.model.note import Severity, note
-from perfgate.model.reports import MemTimeRow, Reports
 from perfgate.model.sample import DeviceSample, ProcessSample
 from perfgate.model.workload import Workload
 
@@ -63,33 +57,6 @@ def test_a_gpu_that_did_nothing_is_noted_with_the_reason_of_the_capture() -> Non
     assert why(gpu, seen, unseen) == why(Machine(), unseen) == []
     assert why(gpu, unseen) == [absent]
     assert why(gpu, plain) == [note("launched-nothing")]
-
-
-# What nsys says of the copies
-
-
-def mem_row(operation: str, percent: float) -> MemTimeRow:
-    return MemTimeRow(
-        time_percent=percent,
-        total_ns=10,
-        count=1,
-        avg_ns=10,
-        med_ns=10,
-        min_ns=10,
-        max_ns=10,
-        stddev_ns=0,
-        operation=operation,
-    )
-
-
-def test_the_share_of_host_to_device_is_nsys_own_column() -> None:
-    rows = (
-        mem_row("CUDA memcpy Host-to-Device", 62.5),
-        mem_row("CUDA memcpy Device-to-Host", 37.5),
-    )
-    assert share_of_h2d(Reports(cuda_gpu_mem_time_sum=rows)) == 0.625
-    assert share_of_h2d(Reports(cuda_gpu_mem_time_sum=rows[1:])) == 0
-    assert share_of_h2d(Reports()) is None
 
 
 # Whose steps they are

@@ -60,7 +60,7 @@ def test_what_looks_like_a_secret_is_passed_on_where_it_is_named_or_set_by_the_w
             "B_TOKEN": "four",
             "C_TOKEN": "three",
         }
-        assert one.withheld == ("A_TOKEN",)
+        assert one.spec.withheld == ("A_TOKEN",)
 
 
 @pytest.mark.parametrize("folder", [None, "examples"])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from support import records
-from support.runs import LOG, command, ended, worker_report
+from support.runs import command, ended, worker_report
 
 from perfgate.execute.failures import RunEnd, refuse_failed, refuse_uncaptured, without_steps
 from perfgate.model.errors import (
@@ -34,7 +34,6 @@ def of(
         workload=workload or records.workload(),
         outcome=outcome,
         worker_report=said,
-        log=LOG,
         withheld=("HF_TOKEN", "MY_TOKEN"),
     )
 
@@ -126,15 +125,16 @@ def test_a_run_without_a_capture_is_nsys_fault_and_names_the_log_that_it_left(
 ) -> None:
     refuse_uncaptured(of(ended()))
     for crashed, error in ((False, CaptureFailed), (True, NsysCrashed)):
-        one = replace(of(ended(captures=(), crashed=crashed)), log=tmp_path / f"{crashed}.log")
+        log = tmp_path / f"{crashed}.log"
+        one = of(replace(ended(captures=(), crashed=crashed), log=log))
         with pytest.raises(error) as failed:
             refuse_uncaptured(one)
         assert failed.value.code == "run-not-started"
-        one.log.touch()
+        log.touch()
         with pytest.raises(error) as failed:
             refuse_uncaptured(one)
         assert failed.value.code == "run-uncaptured"
-        assert failed.value.fields["log"] == str(one.log)
+        assert failed.value.fields["log"] == str(log)
 
 
 def test_a_command_without_a_step_may_have_ended_before_it_or_its_window_may_have() -> None:

@@ -8,8 +8,8 @@ import pytest
 from support import records
 from syrupy.assertion import SnapshotAssertion
 
-from perfgate.explain.breakdown import leading
-from perfgate.explain.ranks import label, rank_notes, straggler
+from perfgate.explain.breakdown import label, leading, of_each, straggler
+from perfgate.explain.ranks import rank_notes
 from perfgate.model.metric import Metric
 from perfgate.model.sample import (
     WHOLE_GRAPHS,
@@ -83,7 +83,7 @@ def test_how_far_ranks_lie_apart_and_which_is_late_why(snapshot: SnapshotAsserti
 def test_what_ranks_wait_is_the_median_over_runs_and_over_the_others() -> None:
     third = rank(2, {**FIRST.values, EXPOSED: 12.6})
     chance = rank(1, {**LATE.values, EXPOSED: 16.0})
-    found = straggler([run(FIRST, LATE, third)] * 2 + [run(FIRST, chance, third)])
+    found = straggler(of_each([run(FIRST, LATE, third)] * 2 + [run(FIRST, chance, third)]))
     assert found is not None
     assert found.place == 1
     assert found.waited_ms == pytest.approx(10.0)
@@ -107,7 +107,7 @@ def nccl(process: ProcessSample, count: float, name: str = "ncclDevKernel") -> P
 def test_where_nothing_says_who_is_late_nobody_is_named(
     processes: tuple[ProcessSample, ...],
 ) -> None:
-    assert straggler([run(*processes)]) is None
+    assert straggler(of_each([run(*processes)])) is None
     assert len(rank_notes([run(*processes)])) == min(len(processes) - 1, 1)
 
 

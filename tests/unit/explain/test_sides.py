@@ -8,7 +8,7 @@ from support import records
 from perfgate.explain.sides import (
     differences,
     made_up_of,
-    side_of_samples,
+    side_of_capture,
 )
 from perfgate.model.metric import Metric
 from perfgate.model.note import Severity, note, quoted
@@ -22,7 +22,7 @@ def test_a_capture_says_what_it_lacks() -> None:
         update={"notes": (LOST, note("cpu-only"))}
     )
     missing = {"ranges": quoted("none were recorded")}
-    found = side_of_samples("x.sqlite", [sample], missing=missing)
+    found = side_of_capture("x.sqlite", records.run(processes=[sample]), missing=missing)
     assert (found.missing, found.invalid) == (missing, (LOST,))
     assert found.absent[Metric.NCCL_MS] == NO_NCCL
     assert Metric.STEP_MS not in found.absent
@@ -30,7 +30,8 @@ def test_a_capture_says_what_it_lacks() -> None:
 
 def test_what_makes_processes_invalid_is_said_once() -> None:
     ranks = [records.process().model_copy(update={"notes": (LOST,)})] * 2
-    assert side_of_samples("x", [*ranks, records.process()]).invalid == (LOST,)
+    run = records.run(processes=[*ranks, records.process()])
+    assert side_of_capture("x", run).invalid == (LOST,)
 
 
 @pytest.mark.parametrize(
@@ -41,14 +42,18 @@ def test_what_no_share_can_be_reported_of_is_taken_apart_as_well(
 ) -> None:
     # Whole windows have no step, and of nothing there is no share.
     a, b = (
-        side_of_samples(
+        side_of_capture(
             "x",
-            [
-                records.process(
-                    {metric: value},
-                    ranges=[RangeSample(name="load", count=1, cpu_ms=9.0, values={metric: value})],
-                )
-            ],
+            records.run(
+                processes=[
+                    records.process(
+                        {metric: value},
+                        ranges=[
+                            RangeSample(name="load", count=1, cpu_ms=9.0, values={metric: value})
+                        ],
+                    )
+                ]
+            ),
         )
         for value in (was, now)
     )

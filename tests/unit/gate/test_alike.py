@@ -13,6 +13,7 @@ from support.prepared import (
     PreparedLab,
     busy,
     came,
+    checked_by,
     copied,
     copying,
     expect,
@@ -29,7 +30,6 @@ from support.prepared import (
 )
 
 from perfgate.execute.lab import Pair
-from perfgate.gate.check import check
 from perfgate.gate.expect import Expectation
 from perfgate.gate.underway import Underway
 from perfgate.model.baseline import Baseline
@@ -76,7 +76,7 @@ def test_what_cannot_be_compared_is_measured_to_be_blessed(
     expected: Expectation, outcome: Outcome
 ) -> None:
     lab = PreparedLab(made=records.runs(12.1, 12.5, 12.3), by_form={}, machine=expected.machine)
-    checked = check(Underway(expected, lab, Policy()))
+    checked = checked_by(Underway(expected, lab, Policy()))
     assert came(checked) == (outcome, None, 5, 0)
     assert lab.asked == [5]
     row = checked.verdict.of(Metric.STEP_MS)

@@ -4,6 +4,7 @@ open.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -20,6 +21,7 @@ from support.prepared import (
     slower,
 )
 
+from perfgate.execute.lab import Pair
 from perfgate.model.baseline import Anchor, Baseline, Milestone
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
@@ -158,3 +160,22 @@ def test_a_baseline_commit_that_is_slower_here_is_said(percent: float) -> None:
     assert verdict.outcome is PASSED
     assert bool(verdict.warnings) is (percent > 2)
     assert slower(0).conditions.sm_clock_mhz == 1980
+
+
+@pytest.mark.parametrize(
+    ("alone", "made", "is_said"),
+    [
+        pytest.param((90, 90), 90, True, id="both sides"),
+        pytest.param((90, 90), 0, False, id="not the candidate's runs"),
+        pytest.param((0, 0), 90, False, id="not the commit's"),
+        pytest.param((0, 0), 0, False, id="neither"),
+    ],
+)
+def test_in_blocks_runs_alone_show_that_both_sides_are_slower(
+    alone: tuple[float, float], made: float, *, is_said: bool
+) -> None:
+    there, here = alone
+    blocks = replace(pairs(0, 0), alone=Pair(reference=slower(there), candidate=slower(here, 1)))
+    verdict = gated(noisy_runs(made), None, noisy_baseline(), blocks=blocks).verdict
+    assert (verdict.outcome, verdict.stage) == (PASSED, Stage.BLOCKS)
+    assert ("baseline-commit-slower" in [one.code for one in verdict.notes]) is is_said

@@ -16,6 +16,7 @@ from support.prepared import (
     PreparedLab,
     busy,
     came,
+    checked_by,
     copied,
     copying,
     expect,
@@ -113,14 +114,16 @@ def test_runs_grow_from_look_to_look() -> None:
 
 def test_runs_that_were_started_ahead_end_where_a_count_rose() -> None:
     lab = PreparedLab(made=[more_syncs()], by_form={}, machine=records.machine())
-    checked = check(Underway(expect(ONCE), lab, Policy()))
+    checked = checked_by(Underway(expect(ONCE), lab, Policy()))
     assert (checked.verdict.outcome, checked.verdict.runs) == (REGRESSED, 2)
     assert (lab.asked, lab.called_off) == ([5], [3])
 
 
 def test_an_unreadable_baseline_is_incomparable_and_nothing_is_measured() -> None:
     lab = PreparedLab(made=[slower(0)], by_form={}, machine=records.machine())
-    checked = check(Underway(expect(trouble=note("quoted", text="it is broken")), lab, Policy()))
+    checked = checked_by(
+        Underway(expect(trouble=note("quoted", text="it is broken")), lab, Policy())
+    )
     assert (checked.verdict.outcome, checked.runs, lab.asked) == (Outcome.INCOMPARABLE, (), [])
 
 

@@ -158,8 +158,6 @@ def test_parameters_that_no_text_shows_are_said_where_something_was_compared(
     expected = expect(baseline)
     workload = expected.workload.model_copy(update={"by_id": ("model",)})
     lab = PreparedLab(made=screen(0), by_form={}, machine=expected.machine)
-    verdict = check(
-        Underway(expected.model_copy(update={"workload": workload}), lab, Policy())
-    ).verdict
+    verdict = check(Underway(expected.model_copy(update={"workload": workload}), lab, Policy()))
     found = [one for one in verdict.notes if one.code != "no-ab-run"]
     assert (verdict.outcome, found) == (outcome, said)

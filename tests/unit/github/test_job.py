@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.actions import read_outputs
 
-from perfgate.github import job, leftovers
+from perfgate.github import job
 from perfgate.github.job import Job, inputs_of, options_of
 from perfgate.model.errors import RepositoryUnreadable, StoreFailed
 from perfgate.model.note import Severity
@@ -67,22 +67,22 @@ def test_a_gate_is_marked_and_keeps_its_environment() -> None:
 @pytest.fixture
 def at_rest(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """A machine on which nothing of the gate runs, and a workspace that is clean."""
-    monkeypatch.setattr(leftovers, "end_marked", lambda _mark: ())
-    monkeypatch.setattr(leftovers, "processes_of", lambda _mark: [])
+    monkeypatch.setattr(job, "end_marked", lambda _mark: ())
+    monkeypatch.setattr(job, "processes_of", lambda _mark: [])
     monkeypatch.setattr(git, "changes", lambda _root, **_env: ())
     return monkeypatch
 
 
 def cleaned(root: Path, *, before: bool = False) -> list[tuple[str, Severity]]:
     made = a_job(root, GITHUB_ACTIONS="true")
-    return [(one.code, one.severity) for one in leftovers.clean(made, before=before)]
+    return [(one.code, one.severity) for one in job.clean(made, before=before)]
 
 
 def test_processes_that_cannot_be_ended_are_an_error(
     tmp_path: Path, at_rest: pytest.MonkeyPatch
 ) -> None:
     assert cleaned(tmp_path) == [("runner-clean", Severity.INFO)]
-    at_rest.setattr(leftovers, "processes_of", lambda _mark: [object(), object()])
+    at_rest.setattr(job, "processes_of", lambda _mark: [object(), object()])
     assert cleaned(tmp_path) == [("gate-processes-left", Severity.INVALID)]
 
 

@@ -45,6 +45,33 @@ def test_a_capture_that_lacks_the_last_kernels_is_no_measurement(lost: int) -> N
         assert codes(sample, Severity.INVALID) == []
 
 
+@pytest.mark.parametrize(("has_ids", "lost"), [(True, 4), (False, 0)])
+def test_a_kernel_with_an_id_of_its_own_is_of_no_other_launch(*, has_ids: bool, lost: int) -> None:
+    starts = {k: 1_000 * k for k in range(1, 41)}
+    sample = only(
+        build(
+            ranges=[Range(start=at, end=at + 900) for at in starts.values()],
+            calls=[
+                Call(start=at + 10, end=at + 20, correlation=k)
+                for k, at in starts.items()
+                if k not in range(31, 35)
+            ],
+            kernels=[
+                Op(
+                    start=at + 30,
+                    end=at + 800,
+                    correlation=k if has_ids or k not in range(31, 35) else 0,
+                )
+                for k, at in starts.items()
+                if k not in range(11, 15)
+            ],
+        )
+    )
+    assert ("work-lost" in codes(sample)) == bool(lost)
+    if lost:
+        assert fields(sample, "work-lost") == {"launched": 36, "lost": lost}
+
+
 def of_nodes(ran: Callable[[int, int], bool]) -> ProcessSample:
     """Thirty steps of a graph of eight kernels, of which these were recorded, by step and node."""
     return only(
@@ -146,7 +173,7 @@ def test_a_loop_that_uses_the_gpu_in_some_of_its_steps_lost_nothing(
 @pytest.mark.parametrize(
     ("lost", "is_noted", "is_absent"), [(2, False, False), (3, True, False), (300, False, True)]
 )
-def test_kernels_between_the_steps_whose_calls_were_lost_count_nowhere(
+def test_kernels_between_the_steps_whose_calls_were_lost_are_of_no_step(
     lost: int, *, is_noted: bool, is_absent: bool
 ) -> None:
     # Two a step; the second runs when its step's range is over.
@@ -216,6 +243,8 @@ def test_kernels_without_times_make_a_run_invalid() -> None:
         (lambda _: 60_000, True),
         (lambda k: 60_000 if k <= 2 else 0, False),
         (lambda k: 60_000 if k <= 3 else 0, True),
+        (lambda k: 190_000 if k == 9 else 0, False),
+        (lambda k: 210_000 if k == 9 else 0, True),
     ],
 )
 def test_operations_that_begin_before_their_calls_are_no_measurement(

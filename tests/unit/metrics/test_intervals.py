@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfgate.metrics.intervals import Idle
+from perfgate.metrics.intervals import Idle, counted
 
 Interval = tuple[int, int]
 intervals = st.lists(
@@ -53,3 +54,39 @@ def test_overlap_with_idle_time_is_union_minus_union_and_of_the_key_that_began_f
         taken |= own
     assert idle_of(busy).overlap_by(keys, starts, ends, 4).tolist() == expected
     assert sum(expected) == len(ticks([(start, end) for _, start, end in others]) - ticks(busy))
+
+
+@pytest.mark.parametrize(
+    ("periods", "expected"),
+    [
+        ([10, 10, 10, 40, 0, 0, 0, 10, 10, 10, 10], [10, 10, 10, 40, 0, 0, 0, 10, 10, 10, 10]),
+        ([10, 10, 10, 40, 10, 10, 10], [10, 10, 10, 12, 10, 10, 10]),
+        ([10, 10, 10, 40, 10, 0, 0], [10, 10, 10, 12, 10, 0, 0]),
+        ([10, 10, 10, 40, 2, 10, 10], [10, 10, 10, 20, 2, 10, 10]),
+        ([10, 10, 10, 13, 0, 10, 10], [10, 10, 10, 13, 0, 10, 10]),
+        ([0, 0, 10, 10, 10, 10, 10], [0, 0, 10, 10, 10, 10, 10]),
+        ([10, 10, 10, 9, 9, 10, 40], [10, 10, 10, 9, 9, 10, 12]),
+        ([38, 2, 38, 2, 38, 2], [38, 2, 38, 2, 38, 2]),
+    ],
+    ids=[
+        "one that ends late, and three that it outlasts",
+        "a stall",
+        "short ones that come later",
+        "partly given back",
+        "no more than there was",
+        "short ones at the beginning",
+        "hardly short ones",
+        "every second one outlasts the next",
+    ],
+)
+def test_a_period_counts_up_to_the_cap_and_what_is_given_back_right_behind_it(
+    periods: list[int], expected: list[float]
+) -> None:
+    kept = np.ones(len(periods), np.bool_)
+    assert counted(np.array(periods, np.int64), kept).tolist() == expected
+
+
+def test_nothing_is_given_back_across_a_wait() -> None:
+    periods = np.array([10, 10, 40, 900, 0, 10, 10], np.int64)
+    kept = np.array([True, True, True, False, True, True, True])
+    assert counted(periods, kept)[kept].tolist() == [10, 10, 12, 0, 10, 10]

@@ -118,6 +118,21 @@ def ticks(ops: Sequence[Op]) -> set[int]:
     return {tick for op in ops for tick in range(op.start, op.end)}
 
 
+def counted_slowly(period_of: dict[int, int]) -> list[float]:
+    """How long each period counts, by the number of the step that ends it."""
+    if not period_of:
+        return []
+    median = statistics.median(period_of.values())
+    found: list[float] = []
+    for index, period in period_of.items():
+        most, later = 1.2 * median, index + 1
+        while later in period_of and period_of[later] * 1.2 < median:
+            most += median - period_of[later]
+            later += 1
+        found.append(min(period, most))
+    return found
+
+
 def slow_reference(
     steps: list[Range], work: Work, resumes: Sequence[int] = ()
 ) -> dict[Metric, float]:
@@ -144,14 +159,21 @@ def slow_reference(
     ]
     done = [max(done[: index + 1]) for index in range(count)]
     used = [one for own in mine for one in own]
-    kept = [(done[index - 1], done[index]) for index in range(2, count) if index not in resumes]
-    window = {tick for first, last in kept for tick in range(first, last)}
-    periods: list[float] = [b - a for a, b in kept] or [math.nan]
-    most = 1.2 * statistics.median(periods)
-    values: dict[Metric, float] = {
-        Metric.STEP_MS: statistics.fmean(min(period, most) for period in periods)
+    first = next(
+        (index for index in range(2, count) if done[index - 2] < done[index - 1] < done[index]),
+        count,
+    )
+    period_of = {
+        index: done[index] - done[index - 1]
+        for index in range(first, count)
+        if index not in resumes
     }
-    values[Metric.STEP_MEAN_MS] = statistics.fmean(periods)
+    kept = [(done[index - 1], done[index]) for index in period_of]
+    window = {tick for first, last in kept for tick in range(first, last)}
+    values: dict[Metric, float] = {
+        Metric.STEP_MS: statistics.fmean(counted_slowly(period_of) or [math.nan]),
+        Metric.STEP_MEAN_MS: statistics.fmean([*period_of.values()] or [math.nan]),
+    }
 
     def mean(lanes: str) -> float:
         return sum(op.end - op.start for op, lane in used if lane in lanes.split()) / count

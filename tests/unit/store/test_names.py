@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfgate.store import file_name, near_names, workload_of
+from perfgate.store.disk import file_name, near_names, workload_of
 
 
 @pytest.mark.parametrize(

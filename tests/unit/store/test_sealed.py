@@ -15,7 +15,8 @@ from syrupy.assertion import SnapshotAssertion
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, note
-from perfgate.store import Store, baseline_content, baseline_text
+from perfgate.store import Store
+from perfgate.store.sealed import baseline_content, baseline_text
 
 
 def test_file_is_sorted_indented_and_small(store: Store) -> None:

@@ -77,7 +77,7 @@ def test_of_a_loop_that_chose_its_number_of_steps_so_many_are_looked_at(store: S
     kept = kept_result(store, workload=workload)
     capture = typical_capture(kept, kept.result.runs)
     assert capture is not None
-    assert capture.steps == kept.result.runs[0].processes[0].steps
+    assert capture.rule["steps"] == kept.result.runs[0].processes[0].steps
 
 
 def blessed(store: Store, result: Result) -> None:

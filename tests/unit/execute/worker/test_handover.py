@@ -71,8 +71,7 @@ def test_one_that_is_held_late_starts_the_profiler_before_it_waits(
     calls: list[str] = []
     hears, says = (os.open(file, os.O_RDWR) for file in (other, own))
     with ThreadPoolExecutor(max_workers=1) as pool:
-        steps = made(calls)
-        steps.held_by(Hold(is_early=is_early, own=str(own), other=str(other)))
+        steps = made(calls, hold=Hold(is_early=is_early, own=str(own), other=str(other)))
         ran = pool.submit(list, steps)
         assert os.read(hears, 1) == READY
         assert calls == [WARM, "pop"] * 2 + ["sync 0"] + ["start"] * (not is_early)

@@ -1,5 +1,7 @@
-"""The commands of `perfgate github`. What asks GitHub loads PyGithub, which is an extra, and so
-only in its command."""
+"""`perfgate github`: the commands that the composite action, its workflows and runners call.
+
+What asks GitHub loads PyGithub, which is an extra, and so only in its command.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from perfgate.cli import Commands
 from perfgate.cli.terminal import PATH, show
 from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT
 from perfgate.model.note import Severity, note
@@ -24,7 +27,12 @@ if TYPE_CHECKING:
 # ruff: noqa: PLC0415 - each command loads what it needs
 
 
-@click.command()
+@click.group(cls=Commands)
+def github() -> None:
+    """Commands for GitHub Actions: the composite action and its workflows call them."""
+
+
+@github.command()
 def admit() -> None:
     """Refuse a job of a fork that nobody has approved, whatever its workflow says.
 
@@ -36,7 +44,7 @@ def admit() -> None:
     _print(approval.admit(os.environ))
 
 
-@click.command()
+@github.command()
 def approval() -> None:
     """Say which commit the label perfgate-approved approves, or why it approves none.
 
@@ -50,7 +58,7 @@ def approval() -> None:
     _print(note("label-approves", label=APPROVAL, commit=sha))
 
 
-@click.command()
+@github.command()
 @click.option(
     "--artifact", default=ARTIFACT, show_default=True, help="The artifact that holds perfgate.json."
 )
@@ -78,7 +86,7 @@ def comment(artifact: str, author: str) -> None:
         _print(one)
 
 
-@click.command(hidden=True, context_settings={"ignore_unknown_options": True})
+@github.command(hidden=True, context_settings={"ignore_unknown_options": True})
 @click.argument("root", type=PATH)
 @click.argument("out", type=PATH)
 @click.argument("options", nargs=-1)
@@ -93,7 +101,7 @@ def declared(root: Path, out: Path, options: tuple[str, ...]) -> None:
     out.write_text(f"[{lines}]\n", encoding="utf-8")
 
 
-@click.command()
+@github.command()
 def gate() -> None:
     """Run the gate as a step of a job, and exit as pytest does.
 
@@ -104,7 +112,7 @@ def gate() -> None:
     sys.exit(job.run(_job(), show))
 
 
-@click.command()
+@github.command()
 @click.option(
     "--before",
     is_flag=True,
@@ -112,16 +120,16 @@ def gate() -> None:
 )
 def clean(*, before: bool) -> None:
     """Leave the runner free and clean: end what still runs of a gate, and remove what it kept."""
-    from perfgate.github import job, leftovers
+    from perfgate.github import job
 
-    notes = leftovers.clean(_job(), before=before)
+    notes = job.clean(_job(), before=before)
     for one in notes:
         show(job.said(one))
     is_stuck = any(one.severity is Severity.INVALID for one in notes)
     sys.exit(EXIT_SHUT if is_stuck else EXIT_OPEN)
 
 
-@click.command("bless")
+@github.command("bless")
 def github_bless() -> None:
     """Commit what the gate of a branch's head commit has kept as its baselines. Never measures.
 
@@ -134,7 +142,7 @@ def github_bless() -> None:
     bless(find_root(Path.cwd()), os.environ, _print)
 
 
-@click.command()
+@github.command()
 @click.argument("folder", type=PATH, required=False)
 def occasions(folder: Path | None) -> None:  # noqa: ARG001 - what older workflows give
     """Add what this run's gate has kept to the baselines, as occasions, by one pull request.
