@@ -7,7 +7,9 @@ from datetime import timedelta
 
 import pytest
 from support import records
+from support.cases import named
 from support.prepared import PreparedLab, with_process
+from support.refused import refused
 
 from perfgate.bless import bless as blessing
 from perfgate.bless import holds
@@ -71,11 +73,11 @@ def refusal(
     return caught.value
 
 
-def at_hours(*hours: float, runs: int = 3, outcome: Outcome = Outcome.NO_BASELINE) -> list[Result]:
+def at_hours(*hours: float, runs: int = 3) -> list[Result]:
     """Build results of so many runs at these hours after noon, newest first."""
     moments = [records.NOON + timedelta(hours=hour) for hour in hours]
     results = [
-        records.result(outcome, at=at, measured=records.runs(*[12.34] * runs, at=at))
+        records.result(Outcome.NO_BASELINE, at=at, measured=records.runs(*[12.34] * runs, at=at))
         for at in moments
     ]
     return results[::-1]
@@ -156,12 +158,14 @@ def test_what_is_worth_knowing_of_a_baseline_is_reported_with_it() -> None:
 
 @pytest.mark.parametrize(
     "runs",
-    [
-        pytest.param([*records.runs(), records.run(throttled=["heat"])], id="throttled"),
-        pytest.param([*records.runs(), LAME], id="a metric in some runs only"),
-        pytest.param([], id="no runs"),
-        pytest.param([records.run(processes=[records.process({})])] * 5, id="no values"),
-    ],
+    named(
+        {
+            "throttled": ([*records.runs(), records.run(throttled=["heat"])],),
+            "a metric in some runs only": ([*records.runs(), LAME],),
+            "no runs": ([],),
+            "no values": ([records.run(processes=[records.process({})])] * 5,),
+        }
+    ),
 )
 def test_unsound_runs_are_refused_whatever_the_verdict_says(runs: Sequence[Run]) -> None:
     result = records.result(Outcome.NO_BASELINE, measured=runs)
@@ -199,12 +203,14 @@ def test_at_most_30_runs_are_joined_and_the_newest_come_first() -> None:
 
 @pytest.mark.parametrize(
     "other",
-    [
-        pytest.param(records.result(code={"model.py": "f" * 64}), id="no repeat"),
-        pytest.param(records.result(Outcome.INCONCLUSIVE), id="inconclusive"),
-        pytest.param(records.result(Outcome.REGRESSED), id="regressed"),
-        pytest.param(records.result(measured=records.runs(*[37.0] * 5)), id="speed"),
-    ],
+    named(
+        {
+            "no repeat": (records.result(code={"model.py": "f" * 64}),),
+            "inconclusive": (records.result(Outcome.INCONCLUSIVE),),
+            "regressed": (records.result(Outcome.REGRESSED),),
+            "speed": (records.result(measured=records.runs(*[37.0] * 5)),),
+        }
+    ),
 )
 def test_unlike_or_unsound_results_are_not_joined(other: Result) -> None:
     newest = records.result(at=LATER)
@@ -337,22 +343,22 @@ BEST = Anchor(step_ms=11.9, at=records.NOON)
 
 @pytest.mark.parametrize(
     ("old", "accepted", "anchor"),
-    [
-        pytest.param(None, False, OWN, id="the first: the median step"),
-        pytest.param(
-            records.baseline(anchor=BEST),
-            False,
-            BEST.model_copy(update={"path": (MILESTONE,)}),
-            id="a better one stays, and the way from it grows",
-        ),
-        pytest.param(records.baseline(anchor=BEST), True, OWN, id="an accepted loss"),
-        pytest.param(
-            records.baseline(anchor=BEST.model_copy(update={"step_ms": 12.5})),
-            False,
-            OWN,
-            id="a better step",
-        ),
-    ],
+    named(
+        {
+            "the first: the median step": (None, False, OWN),
+            "a better one stays, and the way from it grows": (
+                records.baseline(anchor=BEST),
+                False,
+                BEST.model_copy(update={"path": (MILESTONE,)}),
+            ),
+            "an accepted loss": (records.baseline(anchor=BEST), True, OWN),
+            "a better step": (
+                records.baseline(anchor=BEST.model_copy(update={"step_ms": 12.5})),
+                False,
+                OWN,
+            ),
+        }
+    ),
 )
 def test_the_anchor_is_the_best_step_with_the_way_from_there(
     old: Baseline | None, accepted: bool, anchor: Anchor
@@ -428,11 +434,9 @@ def test_blessing_says_what_the_next_gate_will_say(
 # Occasions
 
 
-def with_code(
-    *occasions: Sequence[Mapping[Metric, float]], code: Mapping[str, str] = records.CODE
-) -> Baseline:
+def with_code(*occasions: Sequence[Mapping[Metric, float]]) -> Baseline:
     """Build a baseline, its occasions an hour apart from noon on, that says which code it is of."""
-    return records.baseline(*occasions).model_copy(update={"code": code_digest(code)})
+    return records.baseline(*occasions).model_copy(update={"code": code_digest(records.CODE)})
 
 
 ADDED = Blessing(
@@ -481,9 +485,8 @@ def test_a_repeat_is_added_whatever_the_runs_could_show(outcome: Outcome) -> Non
 
 
 def test_without_a_baseline_there_is_nothing_to_add_to() -> None:
-    with pytest.raises(BlessRefused) as caught:
+    with refused(BlessRefused, "occasion-of-no-baseline"):
         blessing.add_occasion(records.result(), None, ADDED)
-    assert caught.value.code == "occasion-of-no-baseline"
 
 
 def test_an_occasion_is_added_with_who_and_why_and_all_else_stays() -> None:

@@ -17,10 +17,8 @@ from perfgate.model.sample import OUTSIDE_RANGES
 from perfgate.model.timeline import Timeline
 
 
-def segments_of(
-    timeline: Timeline, step: str | None = "step", *, is_pattern: bool = False
-) -> Segments:
-    (steps,) = find_steps(timeline, step=step, is_pattern=is_pattern, steps=1000)
+def segments_of(timeline: Timeline, step: str | None = "step") -> Segments:
+    (steps,) = find_steps(timeline, step=step, steps=1000)
     return cut(timeline.ranges, steps)
 
 
