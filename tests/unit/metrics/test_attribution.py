@@ -27,40 +27,6 @@ def labels_at(segments: Segments, columns: list[int]) -> list[str]:
     return [segments.labels[label] for label in segments.label[at]]
 
 
-def test_the_innermost_range_at_each_moment() -> None:
-    segments = segments_of(
-        draw("""
-range    |-----------step-----------|  |step|
-range      |--A--|  |-----B------|
-range                  |-C-|
-        """)
-    )
-    assert labels_at(segments, [0, 9, 10, 11, 18, 20, 22, 26, 27, 33, 36, 38, 39, 60]) == [
-        OUTSIDE_RANGES,
-        "step",
-        "step",
-        "A",
-        "step",
-        "B",
-        "B",
-        "C",
-        "B",
-        "step",
-        OUTSIDE_RANGES,
-        OUTSIDE_RANGES,
-        "step",
-        OUTSIDE_RANGES,
-    ]
-    assert segments.step[segments.at(np.array([0, 10, 36, 38, 39, 60]) * 10**6)].tolist() == [
-        -1,
-        0,
-        -1,
-        -1,
-        1,
-        -1,
-    ]
-
-
 @pytest.mark.parametrize("name", ["a", "z"])
 def test_of_two_ranges_with_the_same_span_the_step_is_outer_whatever_they_are_called(
     name: str,

@@ -113,25 +113,6 @@ def test_names_and_calls_are_found_under_sparse_and_negative_keys() -> None:
     assert only(sparse) == only(timeline)
 
 
-def test_steps_without_a_gpu_are_made_of_their_ranges_own_time() -> None:
-    # Completions 9, 19, 29, 39: the last two periods count, each with 1 between the steps.
-    ranges = [
-        one
-        for k in range(4)
-        for one in (
-            Range(start=10_000_000 * k, end=10_000_000 * k + 9_000_000, name="step"),
-            Range(start=10_000_000 * k + 1_000_000, end=10_000_000 * k + 8_000_000, name="forward"),
-            Range(
-                start=10_000_000 * k + 2_000_000, end=10_000_000 * k + 5_000_000, name="attention"
-            ),
-        )
-    ]
-    (sample,) = measure(build(ranges=ranges), step="step", steps=4)
-    own = {row.name: row.values[Metric.STEP_MS] for row in sample.ranges}
-    assert own == {"forward": 4.0, "attention": 3.0, "step": 2.0, "(no range)": 1.0}
-    assert sum(own.values()) == sample.values[Metric.STEP_MS] == 10.0
-
-
 def test_what_only_some_far_longer_steps_do_is_no_part_of_a_step() -> None:
     # Nine steps of 5 and one of 25, in which 20 are spent under "validate": it counts as 6, of
     # which 1 is nobody's.
