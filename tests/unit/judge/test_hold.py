@@ -53,12 +53,6 @@ def test_pairs_hold_what_the_noncentral_t_of_the_blessed_runs_says() -> None:
     assert held(steps(0.02), PAIRS) == pytest.approx(np.expm1(error * quantile), rel=1e-3)
 
 
-def test_stored_runs_of_one_occasion_hold_less_than_those_of_five() -> None:
-    one, five = held(steps(0.003), STORED), held(steps(0.003, runs=10), STORED, occasions=5)
-    assert 0.05 < one < 0.15
-    assert 0.02 < five < one / 2
-
-
 def test_the_same_may_be_asked_of_a_fuller_baseline() -> None:
     fuller = holds(blessed(steps(0.003)), M.STEP_MS, {}, fuller=(10, 5))
     assert fuller is not None

@@ -74,24 +74,6 @@ def code(row: MetricVerdict) -> str | None:
 
 
 @pytest.mark.parametrize(
-    ("plan", "runs", "expected"),
-    named(
-        {
-            "a screen's first look goes on": (SCREEN_PLAN, 3, (Outcome.INCONCLUSIVE, 5)),
-            "and its second passes": (SCREEN_PLAN, 5, (Outcome.PASSED, 5)),
-            "stored, before its first look": (STORED_PLAN, 3, (Outcome.INCONCLUSIVE, 5)),
-            "stored": (STORED_PLAN, 5, (Outcome.PASSED, 5)),
-            "pairs": (AB_PLAN, 3, (Outcome.PASSED, 3)),
-        }
-    ),
-)
-def test_unchanged_runs_pass_by_as_many_as_a_stage_takes(
-    plan: Plan, runs: int, expected: tuple[Outcome, int]
-) -> None:
-    assert said(of(columns(runs), plan=plan)) == expected
-
-
-@pytest.mark.parametrize(
     ("plan", "runs", "wanted"),
     named(
         {

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from support.refused import refused
 
 from perfgate.machine import gpu_lock, machine_folder
 from perfgate.model.errors import GpuTaken, StoreFailed
@@ -126,13 +125,6 @@ def test_a_file_of_another_user_is_locked_all_the_same(tmp_path: Path, mode: int
         timeout=60,
     )
     assert (done.stdout, done.stderr) == ("held\n", "")
-
-
-def test_a_link_in_place_of_a_lock_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "GPU-a.lock").symlink_to(tmp_path / "precious")
-    with refused(StoreFailed, "lock-unusable"):
-        free([A], tmp_path)
-    assert not (tmp_path / "precious").exists()
 
 
 def test_gates_that_share_no_tmp_are_given_a_folder(

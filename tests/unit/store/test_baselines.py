@@ -144,43 +144,6 @@ def test_listing_names_a_workload_whose_name_was_cut(store: Store) -> None:
     assert [entry.workload for entry in store.baselines.listed()] == [name]
 
 
-def test_a_link_in_a_baselines_place_is_neither_replaced_nor_written_through(
-    store: Store, tmp_path: Path
-) -> None:
-    old = records.baseline()
-    path = store.baselines.save(old, replacing=None)
-    shared = path.rename(tmp_path / "shared.json")
-    path.symlink_to(shared)
-    text = shared.read_text()
-    with refused(StoreFailed, "baseline-is-link"):
-        store.baselines.save(records.baseline([{}] * 6), replacing=old)
-    assert path.is_symlink()
-    assert shared.read_text() == text
-
-
-def test_one_in_the_folder_of_another_machine_is_listed_with_its_error(
-    store: Store, snapshot: SnapshotAssertion
-) -> None:
-    path = store.baselines.save(records.baseline(), replacing=None)
-    there = store.baselines.path("nvidia-h100", "mlp")
-    there.parent.mkdir()
-    path.rename(there)
-    (entry,) = store.baselines.listed()
-    assert (entry.slug, entry.found) == ("nvidia-h100", records.baseline())
-    (entry,) = store.baselines.listed(at_home=True)
-    assert (entry.slug, entry.workload) == ("nvidia-h100", "mlp")
-    assert code_of(entry) == "baseline-in-wrong-folder"
-    assert str(error_of(entry)) == snapshot
-
-
-def test_link_to_nowhere_is_listed_with_its_error(store: Store) -> None:
-    path = store.baselines.path(SLUG, "mlp")
-    path.parent.mkdir(parents=True)
-    path.symlink_to("nowhere")
-    (listed,) = store.baselines.listed()
-    assert code_of(listed) == "baseline-link-to-nowhere"
-
-
 def test_other_machines_are_those_with_a_baseline_of_the_workload(store: Store) -> None:
     store.baselines.save(records.baseline(on=records.machine("NVIDIA H100")), replacing=None)
     store.baselines.save(records.baseline(on=records.machine("NVIDIA A100")), replacing=None)
