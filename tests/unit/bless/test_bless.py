@@ -23,7 +23,6 @@ from perfgate.gate.underway import Underway
 from perfgate.model.baseline import (
     Anchor,
     Baseline,
-    BlessedRun,
     Blessing,
     Commit,
     Milestone,
@@ -109,13 +108,6 @@ def test_first_baseline_holds_what_was_measured_and_why() -> None:
 
 
 @pytest.mark.parametrize(
-    "outcome", [Outcome.PASSED, Outcome.IMPROVED, Outcome.NO_BASELINE, Outcome.INCOMPARABLE]
-)
-def test_sound_result_is_blessed(outcome: Outcome) -> None:
-    assert len(bless(records.result(outcome)).runs) == 5
-
-
-@pytest.mark.parametrize(
     ("outcome", "code"),
     [
         (Outcome.INVALID, "bless-unsound"),
@@ -180,14 +172,6 @@ def test_changed_code_is_refused_and_new_files_are_no_change() -> None:
 def test_four_runs_are_refused_and_five_are_not() -> None:
     assert refusal(*at_hours(0, runs=4)).code == "bless-too-few-runs"
     assert len(bless(*at_hours(0, runs=5)).runs) == 5
-
-
-def test_results_of_several_occasions_are_joined_oldest_first() -> None:
-    new = bless(*at_hours(0, 2, 4))
-    assert [len(occasion.runs) for occasion in new.occasions] == [3, 3, 3]
-    assert [occasion.measured_at for occasion in new.occasions] == [
-        records.NOON + timedelta(hours=hour) for hour in (0, 2, 4)
-    ]
 
 
 def test_results_within_15_minutes_are_one_occasion() -> None:
@@ -487,20 +471,6 @@ def test_a_repeat_is_added_whatever_the_runs_could_show(outcome: Outcome) -> Non
 def test_without_a_baseline_there_is_nothing_to_add_to() -> None:
     with refused(BlessRefused, "occasion-of-no-baseline"):
         blessing.add_occasion(records.result(), None, ADDED)
-
-
-def test_an_occasion_is_added_with_who_and_why_and_all_else_stays() -> None:
-    spread = Spread(run_sd=0.004, occasion_sd=0.003, runs=20, at=records.NOON)
-    anchor = Anchor(step_ms=11.0, at=records.NOON)
-    old = with_code().model_copy(update={"calibration": {Metric.STEP_MS: spread}, "anchor": anchor})
-    result = records.result(at=LATER, measured=records.runs(12.0, 12.1, 12.2, at=LATER))
-    new = extend(result, old=old)
-    assert new.occasions[:-1] == old.occasions
-    last = new.occasions[-1]
-    assert (last.measured_at, last.commit) == (LATER, result.commit)
-    assert last.runs == tuple(map(BlessedRun.of, result.runs))
-    assert last.added == ADDED
-    assert new.model_copy(update={"occasions": old.occasions}) == old
 
 
 def test_an_added_occasion_lets_the_oldest_go_that_do_not_find_room_in_30_runs() -> None:
