@@ -44,7 +44,7 @@ def ran(repository: Project) -> Ran:
     """Put runs in place of measured ones: of the candidate, and of the checkout; notes where each
     was to run."""
 
-    def put(*, reference: float, candidate: float) -> list[Path]:
+    def put(*, reference: float, candidate: float, interrupt_at: int | None = None) -> list[Path]:
         asked: list[Path] = []
 
         def make(context: RunContext, workload: Workload, folder: Path) -> Measured:
@@ -52,6 +52,8 @@ def ran(repository: Project) -> Ran:
             folder.mkdir(parents=True)
             assert (context.root / "workloads" / "loops.py").is_file()
             asked.append(context.root)
+            if len(asked) == interrupt_at:
+                raise KeyboardInterrupt
             made = slower(reference if context.tree is not None else candidate, len(asked))
             worker_report = WorkerReport(
                 ending=Ending.FINISHED, pid=1, torch="2.6.0", cuda="12.4", nvtx="0.2.11"
