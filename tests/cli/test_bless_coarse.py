@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 from support import records
+from support.cases import named
 from support.project import LOOP, Project
 
 from perfgate.model.metric import Metric
@@ -53,13 +54,15 @@ def test_a_first_gate_shows_how_far_its_runs_lie_apart(project: Project) -> None
 
 @pytest.mark.parametrize(
     ("commit", "settings", "hold", "blessed"),
-    [
-        pytest.param(False, "", (), False, id="no commit"),
-        pytest.param(False, "", ("--hold", "auto"), True, id="somebody insists"),
-        pytest.param(True, "", (), True, id="its commit can be run again"),
-        pytest.param(True, 'ab_run = "off"', (), False, id="ab_run off"),
-        pytest.param(True, "max_runs = 5", (), False, id="no room for pairs"),
-    ],
+    named(
+        {
+            "no commit": (False, "", (), False),
+            "somebody insists": (False, "", ("--hold", "auto"), True),
+            "its commit can be run again": (True, "", (), True),
+            "ab_run off": (True, 'ab_run = "off"', (), False),
+            "no room for pairs": (True, "max_runs = 5", (), False),
+        }
+    ),
 )
 def test_garbage_is_no_baseline_where_nobody_can_run_it_again(
     project: Project, commit: bool, settings: str, hold: tuple[str, ...], blessed: bool

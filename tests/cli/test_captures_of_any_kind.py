@@ -26,22 +26,19 @@ def inspected(*words: str | Path, cwd: Path) -> list[dict[str, Any]]:
     return processes
 
 
-def steps_on(
-    device: int, *, process: int = PID, number: int = 5, thread: int = 1
-) -> list[Range | Call | Kernel]:
-    """Steps of which each launches one kernel."""
+def steps_on(device: int, *, process: int = PID) -> list[Range | Call | Kernel]:
+    """Five steps of which each launches one kernel."""
     rows: list[Range | Call | Kernel] = []
-    for at in range(0, number * 1000, 1000):
+    for at in range(0, 5000, 1000):
         correlation = at // 1000 + 1
         rows += [
-            Range("step", at, at + 900, process=process, thread=thread),
+            Range("step", at, at + 900, process=process),
             Call(
                 "cudaLaunchKernel_v7000",
                 at + 10,
                 at + 20,
                 correlation=correlation,
                 process=process,
-                thread=thread,
             ),
             Kernel(
                 "gemm", at + 100, at + 600, correlation=correlation, device=device, process=process

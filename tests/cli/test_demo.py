@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from support.refused import refused
 from syrupy.assertion import SnapshotAssertion
 
 from perfgate.demo import replay
@@ -82,9 +83,8 @@ def test_an_unchanged_loop_that_fails_shuts_the_demo(tmp_path: Path) -> None:
 
 
 def test_a_kept_demo_never_overwrites(tmp_path: Path) -> None:
-    with pytest.raises(StoreFailed) as refused:
+    with refused(StoreFailed, "folder-not-made"):
         play(lambda _: None, Screen(width=80, colour=False), keep=tmp_path)
-    assert refused.value.code == "folder-not-made"
 
 
 def test_the_recorded_captures_hold_no_environment(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ import pytest
 from support import records
 from support.processes import until
 from support.project import Project
+from support.refused import refused
 from syrupy.assertion import SnapshotAssertion
 
 from perfgate.model.document_text import document_text
@@ -252,9 +253,8 @@ def test_what_is_kept_lies_in_the_folder_that_was_named(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_there_is_never_written_into(tmp_path: Path) -> None:
-    with pytest.raises(StoreFailed) as refused:
+    with refused(StoreFailed, "folder-not-made"):
         played(FakeDoor(verdicts=ALL_WELL), keep=tmp_path)
-    assert refused.value.code == "folder-not-made"
     assert list(tmp_path.iterdir()) == []
 
 

@@ -52,14 +52,14 @@ class Scene:
         assert isinstance(ended.value.code, int | None)
         return ended.value.code or 0
 
-    def approval(self, sha: str = READ, *, label: str = APPROVAL, action: str = "labeled") -> int:
-        run = self.labelled(sha)
+    def approval(self, *, label: str = APPROVAL, action: str = "labeled") -> int:
+        run = self.labelled(READ)
         event = {
             "action": action,
             "label": {"name": label},
             "pull_request": {
                 "number": self.number,
-                "head": {"sha": sha, "repo": {"full_name": FORK}},
+                "head": {"sha": READ, "repo": {"full_name": FORK}},
             },
         }
         return self.asked("approval", "pull_request", event, GITHUB_RUN_ID=str(run))

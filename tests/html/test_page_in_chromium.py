@@ -84,10 +84,10 @@ def show(tab: Tab, figure: str) -> None:
     tab.value(f"document.querySelector({selector}).scrollIntoView({{block: 'center'}})")
 
 
-def span(tab: Tab, figure: str = TIMELINE) -> tuple[float, float]:
+def span(tab: Tab) -> tuple[float, float]:
     """The part of the time axis that a timeline shows."""
     low, high = tab.value(
-        f"document.querySelector({json.dumps(figure + ' .canvas')}).layout.xaxis.range.map(Number)"
+        f"document.querySelector({json.dumps(TIMELINE + ' .canvas')}).layout.xaxis.range.map(Number)"
     )
     return low, high
 

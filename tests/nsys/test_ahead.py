@@ -55,8 +55,6 @@ def wanted(
     text: str,
     *,
     runs: int = 3,
-    steps: int | None = 5,
-    warmup: int = 2,
     timeout_s: float = 60,
 ) -> list[Wanted]:
     """Runs of a loop in a project of its own."""
@@ -64,7 +62,7 @@ def wanted(
     (root / "pyproject.toml").write_text("[tool.pytest.ini_options]\n", encoding="utf-8")
     (root / "workloads" / "loops.py").write_text(text, encoding="utf-8")
     context = context_of(root, {**os.environ, "PYTHONPATH": str(PERFGATE)}, tool=tool)
-    declared = function(steps=steps, warmup=warmup)
+    declared = function(steps=5, warmup=2)
     workload = declared.model_copy(update={"timeout_s": timeout_s})
     return [
         Wanted(context=context, workload=workload, folder=root / f"run-{number}")

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 import pytest
+from support.cases import named
 from support.project import Project, Seen
 
 from perfgate.model.baseline import Baseline
@@ -163,12 +164,14 @@ def test_the_code_of_a_command_is_what_it_names_and_loads(repository: Project, h
 
 @pytest.mark.parametrize(
     ("words", "unrelated", "changed"),
-    [
-        pytest.param(COMMANDS["a script"], UNRELATED, "proj/core.py", id="a module of a script"),
-        pytest.param(COMMANDS["a script"], UNRELATED, "conf.yaml", id="a file that it names"),
-        pytest.param((), UNRELATED, "proj/core.py", id="a module of a loop"),
-        pytest.param(("bash", "deaf.sh"), (), "proj/core.py", id="no process said what it loaded"),
-    ],
+    named(
+        {
+            "a module of a script": (COMMANDS["a script"], UNRELATED, "proj/core.py"),
+            "a file that it names": (COMMANDS["a script"], UNRELATED, "conf.yaml"),
+            "a module of a loop": ((), UNRELATED, "proj/core.py"),
+            "no process said what it loaded": (("bash", "deaf.sh"), (), "proj/core.py"),
+        }
+    ),
 )
 def test_an_unrelated_commit_leaves_a_repeat_and_a_related_one_does_not(
     repository: Project, words: Sequence[str], unrelated: Sequence[str], changed: str

@@ -4,6 +4,7 @@ gate has come to."""
 from __future__ import annotations
 
 import pytest
+from support.cases import named
 from support.project import LOOP, Project
 
 BROKEN_NSYS = 'print("nsys: out of luck", file=sys.stderr)\nsys.exit(1)'
@@ -16,18 +17,17 @@ IN_GATE = not any(word.startswith("--perfgate-worker") for word in sys.argv)
 
 @pytest.mark.parametrize(
     ("file", "text", "line"),
-    [
-        pytest.param("conftest.py", "import os\n\nos._exit(0)\n", 3, id="a conftest"),
-        pytest.param(
-            "workloads/loops.py", f"{LOOP}\nimport os\n\nos._exit(0)\n", 11, id="a workload's file"
-        ),
-        pytest.param(
-            "conftest.py",
-            "import os\n\ndef pytest_sessionfinish():\n    os._exit(0)\n",
-            4,
-            id="a hook",
-        ),
-    ],
+    named(
+        {
+            "a conftest": ("conftest.py", "import os\n\nos._exit(0)\n", 3),
+            "a workload's file": ("workloads/loops.py", f"{LOOP}\nimport os\n\nos._exit(0)\n", 11),
+            "a hook": (
+                "conftest.py",
+                "import os\n\ndef pytest_sessionfinish():\n    os._exit(0)\n",
+                4,
+            ),
+        }
+    ),
 )
 def test_a_gate_that_it_ends_before_the_verdict_is_shut_and_says_where(
     project: Project, file: str, text: str, line: int
@@ -58,15 +58,14 @@ def test_what_the_terminal_cannot_show_is_escaped_and_no_line_end_with_it(projec
 
 @pytest.mark.parametrize(
     "leaves",
-    [
-        pytest.param(
-            f"{LEAVES}def pytest_unconfigure():\n    if IN_GATE:\n        os._exit(0)\n",
-            id="where pytest is cleared away",
-        ),
-        pytest.param(
-            f"{LEAVES}if IN_GATE:\n    atexit.register(os._exit, 0)\n", id="when all is done"
-        ),
-    ],
+    named(
+        {
+            "where pytest is cleared away": (
+                f"{LEAVES}def pytest_unconfigure():\n    if IN_GATE:\n        os._exit(0)\n",
+            ),
+            "when all is done": (f"{LEAVES}if IN_GATE:\n    atexit.register(os._exit, 0)\n",),
+        }
+    ),
 )
 class TestAfterTheVerdict:
     """What the gate has come to is what pytest ends with."""

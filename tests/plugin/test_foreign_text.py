@@ -30,10 +30,10 @@ def refuse_steering(seen: Seen, *documents: str) -> None:
     assert "##[" not in seen.out + seen.err
 
 
-def lock_file(name: str = "no-gpu") -> Path:
+def lock_file() -> Path:
     folder = machine_folder()
     folder.mkdir(exist_ok=True)
-    return folder / f"{name}.lock"
+    return folder / "no-gpu.lock"
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from support.cases import named
 from support.project import Project
 from support.runs import context_of
 
@@ -67,29 +68,34 @@ def why(worker_report: WorkerReport) -> Note:
 
 @pytest.mark.parametrize(
     ("text", "what", "logged"),
-    [
-        pytest.param(
-            "def loop(steps, modle):\n    list(steps)\n\n"
-            "@pytest.fixture\ndef model():\n    return 1\n",
-            "in a fixture: FixtureLookupError: there is no fixture 'modle'",
-            ", model, ",
-            id="no such fixture",
-        ),
-        pytest.param(
-            "def loop(steps, data):\n    list(steps)\n\n"
-            "@pytest.fixture\ndef data():\n    raise OSError(1)\n",
-            "in a fixture: OSError: 1",
-            "E   OSError: 1",
-            id="in a fixture",
-        ),
-        pytest.param(
-            "def loop(steps, request):\n    request.addfinalizer(lambda: 1 / 0)\n"
-            "    raise ValueError('no data')\n",
-            "ValueError: no data",
-            "E   ValueError: no data",
-            id="before a teardown that raises too",
-        ),
-    ],
+    named(
+        {
+            "no such fixture": (
+                (
+                    "def loop(steps, modle):\n    list(steps)\n\n"
+                    "@pytest.fixture\ndef model():\n    return 1\n"
+                ),
+                "in a fixture: FixtureLookupError: there is no fixture 'modle'",
+                ", model, ",
+            ),
+            "in a fixture": (
+                (
+                    "def loop(steps, data):\n    list(steps)\n\n"
+                    "@pytest.fixture\ndef data():\n    raise OSError(1)\n"
+                ),
+                "in a fixture: OSError: 1",
+                "E   OSError: 1",
+            ),
+            "before a teardown that raises too": (
+                (
+                    "def loop(steps, request):\n    request.addfinalizer(lambda: 1 / 0)\n"
+                    "    raise ValueError('no data')\n"
+                ),
+                "ValueError: no data",
+                "E   ValueError: no data",
+            ),
+        }
+    ),
 )
 def test_what_is_raised_before_the_loop_is_named_by_where_it_is(
     project: Project, text: str, what: str, logged: str

@@ -78,27 +78,25 @@ class Tab:
             raise AssertionError(f"{script}: {json.dumps(shown['exceptionDetails'])[:1000]}")
         return shown["result"].get("value")
 
-    def until(self, script: str, *, seconds: float = WAITS_S) -> None:
+    def until(self, script: str) -> None:
         """Wait until an expression is true."""
-        ends = time.monotonic() + seconds
+        ends = time.monotonic() + WAITS_S
         while not self.value(script):
             if time.monotonic() > ends:
                 raise AssertionError(
-                    f"not so after {seconds:g} s: {script}\n" + "\n".join(self.problems)
+                    f"not so after {WAITS_S:g} s: {script}\n" + "\n".join(self.problems)
                 )
             time.sleep(0.02)
 
-    def key(self, name: str, *, shift: bool = False) -> None:
+    def key(self, name: str) -> None:
         """Press a key and let it go."""
         code, virtual, text = KEYS[name]
         shown = {"key": text if text.strip() else name.replace("Space", " "), "code": code}
-        modifiers = 8 if shift else 0
         down = {"text": text} if text else {}
         self.send(
             "Input.dispatchKeyEvent",
             type="keyDown" if text else "rawKeyDown",
             windowsVirtualKeyCode=virtual,
-            modifiers=modifiers,
             **shown,
             **down,
         )
@@ -106,7 +104,6 @@ class Tab:
             "Input.dispatchKeyEvent",
             type="keyUp",
             windowsVirtualKeyCode=virtual,
-            modifiers=modifiers,
             **shown,
         )
 

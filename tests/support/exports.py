@@ -267,19 +267,15 @@ class Strings:
         return self.ids.setdefault(text, len(self.ids) + 1)
 
 
-def write_export(path: Path, *rows: Event | Row, version: str | None = "2024.2.3.38") -> Path:
-    """Write an export with these rows, in this order, and give its path back.
-
-    Without a version there is no META_DATA_EXPORT table, as in exports before 2022.4.
-    """
+def write_export(path: Path, *rows: Event | Row) -> Path:
+    """Write an export with these rows, in this order, and give its path back."""
     strings = Strings()
     written = [row if isinstance(row, Row) else row.row(strings) for row in rows]
     written += [Row("StringIds", id=number, value=text) for text, number in strings.ids.items()]
-    if version is not None:
-        written += [
-            Row("META_DATA_EXPORT", name="EXPORT_PRODUCT_VERSION", value=version),
-            Row("META_DATA_EXPORT", name="EXPORT_SCHEMA_VERSION", value="3.11.1"),
-        ]
+    written += [
+        Row("META_DATA_EXPORT", name="EXPORT_PRODUCT_VERSION", value="2024.2.3.38"),
+        Row("META_DATA_EXPORT", name="EXPORT_SCHEMA_VERSION", value="3.11.1"),
+    ]
     tables: dict[str, list[Row]] = {}
     for row in written:
         tables.setdefault(row.table, []).append(row)

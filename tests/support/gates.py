@@ -75,10 +75,9 @@ def shard(index: int, of: int, *workloads: str, skipped: Sequence[str] = ()) -> 
     return Shard(index=index, of=of, workloads=workloads, skipped=tuple(skipped))
 
 
-def found(document: GateDocument, *, folder: str = "", page: PageData | None = None) -> Found:
+def found(document: GateDocument, *, page: PageData | None = None) -> Found:
     """Build a gate as it is found in a folder."""
-    folder = folder or f"gates/{document.label}"
-    return Found(folder=folder, document=document, page=page)
+    return Found(folder=f"gates/{document.label}", document=document, page=page)
 
 
 def rich(document: GateDocument) -> PageData:

@@ -33,11 +33,9 @@ NODE_MODE = """
 """And traced by its nodes."""
 
 
-def only(
-    timeline: Timeline, step: str | None = "step", *, warmup: int = 0, steps: int | None = None
-) -> ProcessSample:
+def only(timeline: Timeline, step: str | None = "step") -> ProcessSample:
     """The sample of the one process with steps."""
-    (sample,) = measure(timeline, step=step, warmup=warmup, steps=steps)
+    (sample,) = measure(timeline, step=step)
     return sample
 
 
@@ -49,16 +47,15 @@ def of_range(sample: ProcessSample, name: str, metric: Metric) -> float:
 def copied(
     held: int,
     *,
-    calls: int = 40,
     name: str = "cudaMemcpyAsync_v3020",
     empty: Sequence[int] = (),
-    recording: int | None = None,
 ) -> Timeline:
-    """Steps with one copying call each, of which the capture holds the copies of the first ones.
+    """40 steps with one copying call each, of which the capture holds the copies of the first
+    ones.
 
-    In each step so many calls more are `empty`: they leave no copy. The step `recording` records a
-    CUDA graph.
+    In each step so many calls more are `empty`: they leave no copy.
     """
+    calls = 40
     spare = [
         (t * 100 + 10 + 2 * n, 2001 + 100 * t + n)
         for t, number in enumerate(empty)
@@ -73,11 +70,6 @@ def copied(
             ),
             *(Call(start=t * 100 + 8, end=t * 100 + 9, correlation=t + 1001) for t in range(calls)),
             *(Call(start=at, end=at + 1, correlation=one, name=name) for at, one in spare),
-            *(
-                Call(start=t * 100 + 1, end=t * 100 + 2, name="cudaStreamBeginCapture_v10000")
-                for t in range(calls)
-                if t == recording
-            ),
         ],
         copies=[Op(start=t * 100 + 10, end=t * 100 + 30, correlation=t + 1) for t in range(held)],
         kernels=[

@@ -188,8 +188,8 @@ def history(points: int = 6) -> tuple[Point, ...]:
     )
 
 
-def made_runs(number: int = 3) -> tuple[DocumentRun, ...]:
-    """Build what is known of runs besides their values."""
+def made_runs() -> tuple[DocumentRun, ...]:
+    """Build what is known of three runs besides their values."""
     return tuple(
         DocumentRun(
             started_at=records.NOON + timedelta(seconds=10 * n),
@@ -197,7 +197,7 @@ def made_runs(number: int = 3) -> tuple[DocumentRun, ...]:
             sm_clock_mhz=1980,
             absent={Metric.NCCL_MS: "no NCCL kernels"},
         )
-        for n in range(number)
+        for n in range(3)
     )
 
 
@@ -319,14 +319,14 @@ def unmeasured(name: str = "hung") -> PageWorkload:
     return PageWorkload(verdict=verdict, opens_gate=False)
 
 
-def page(*workloads: PageWorkload, opens: bool = False, shut_by: Sequence[str] = ()) -> PageData:
-    """Build a gate of these workloads."""
+def page(*workloads: PageWorkload, shut_by: Sequence[str] = ()) -> PageData:
+    """Build a shut gate of these workloads."""
     return PageData(
         perfgate="0.1.0",
         started_at=records.NOON,
         ended_at=records.NOON + timedelta(minutes=3),
-        opens_gate=opens,
-        exit_status=0 if opens else 1,
+        opens_gate=False,
+        exit_status=1,
         shut_by=tuple(shut_by),
         machine=records.machine(),
         settings=Settings(runs=5),

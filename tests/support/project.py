@@ -199,13 +199,13 @@ class Project:
         assert kept is not None
         return kept.result
 
-    def repeat(self, name: str = "loop", *, runs: int = 5) -> None:
+    def repeat(self, name: str = "loop") -> None:
         """Take the one run of the result that was kept last for as many as a baseline needs: real
         ones take long."""
         kept = self.store.results.latest(name)
         assert kept is not None
         (run,) = kept.result.runs
-        self.store.results.save(kept.result.model_copy(update={"runs": (run,) * runs}), kept.folder)
+        self.store.results.save(kept.result.model_copy(update={"runs": (run,) * 5}), kept.folder)
 
     def code(self, file: str = "loops.py") -> dict[str, str]:
         """What a run of the workloads in a file loads now."""

@@ -187,7 +187,6 @@ def baseline(
     at: datetime = NOON,
     reason: str = "first baseline",
     anchor: Anchor | None = None,
-    ranges: Sequence[RangeSample] = RANGES,
 ) -> Baseline:
     """Build a baseline of these occasions, each a list of values laid over `VALUES`; one of five
     runs by default."""
@@ -213,7 +212,7 @@ def baseline(
             by="Ada <ada@example.org>", at=at + timedelta(minutes=5), reason=reason, commit=COMMIT
         ),
         anchor=anchor,
-        breakdown=Breakdown(ranges=tuple(ranges)),
+        breakdown=Breakdown(ranges=RANGES),
     )
 
 
@@ -232,7 +231,6 @@ def clock(
     around: float | None = None,
     p_value: float | None = None,
     smallest: float | None = None,
-    reason: str = "",
 ) -> MetricVerdict:
     """Build a clock's row with the default budget; its interval reaches `around` to both sides of
     the change."""
@@ -250,7 +248,6 @@ def clock(
         budget=spec.budget if spec else None,
         p_value=p_value,
         smallest=smallest,
-        note=quoted(reason) if reason else None,
     )
 
 
@@ -260,12 +257,11 @@ def count(
     *,
     was: float | None,
     now: float | None,
-    exact: bool = True,
 ) -> MetricVerdict:
     """Build a count's row."""
     change = None if was is None or now is None or not was else (now - was) / was
     return MetricVerdict(
-        metric=metric, outcome=outcome, baseline=was, now=now, change=change, exact=exact
+        metric=metric, outcome=outcome, baseline=was, now=now, change=change, exact=True
     )
 
 

@@ -92,11 +92,9 @@ def zipped(members: Mapping[str, bytes | str]) -> bytes:
     return buffer.getvalue()
 
 
-def not_found(message: str = "Not Found") -> Answer:
-    return Answer(
-        404,
-        {"message": message, "documentation_url": "https://docs.github.com/rest", "status": "404"},
-    )
+def not_found() -> Answer:
+    says = {"message": "Not Found", "status": "404"}
+    return Answer(404, {**says, "documentation_url": "https://docs.github.com/rest"})
 
 
 def invalid(message: str, *errors: object) -> Answer:
@@ -162,8 +160,8 @@ def finished_run(
 class GitHub(AbstractContextManager["GitHub"]):
     """One repository on a GitHub of its own: `with GitHub() as hub: ...`."""
 
-    def __init__(self, repository: str = "octo/loops") -> None:
-        self.repository = repository
+    def __init__(self) -> None:
+        self.repository = "octo/loops"
         self.default_branch = "main"
         self.asked: list[Asked] = []
         self.fetched: list[Asked] = []

@@ -97,13 +97,11 @@ class ABRun:
     """Of the thread next to the test's own."""
     done: list[str] = field(default_factory=list)
 
-    def blocks(
-        self, name: str, *, steps: int = 2, begins: str = "a", patience_s: float = SOON_S
-    ) -> Blocks:
-        """The order of side `a` or `b`."""
+    def blocks(self, name: str, *, patience_s: float = SOON_S) -> Blocks:
+        """The order of side `a`, which begins, or `b`."""
         return Blocks(
-            steps=steps,
-            begins=name == begins,
+            steps=2,
+            begins=name == "a",
             own=str(self.folder / name),
             other=str(self.folder / ("b" if name == "a" else "a")),
             patience_s=patience_s,

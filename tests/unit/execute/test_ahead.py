@@ -6,6 +6,7 @@ from concurrent.futures import Future
 from typing import cast
 
 import pytest
+from support.cases import named
 
 from perfgate.execute.ahead import RunFailed, _Held, _refuse_failed
 from perfgate.execute.failures import OtherSideEnded, RunEnd
@@ -37,15 +38,17 @@ GONE = OtherSideEnded("quoted", text="gone: it broke")
 
 @pytest.mark.parametrize(
     ("errors", "blamed"),
-    [
-        pytest.param((None, "runs"), None, id="nothing failed"),
-        pytest.param((failed("a"), GONE), 0, id="one failed, and the other side ended for it"),
-        pytest.param((GONE, "runs"), None, id="its other side may still say why"),
-        pytest.param((GONE, GONE), 1, id="nobody says more"),
-        pytest.param((GONE, None), 0, id="the other side ended well"),
-        pytest.param((GONE, GONE, "runs", "runs"), 1, id="another pair is still held"),
-        pytest.param(("runs", "runs", GONE, failed("d")), 3, id="the second pair"),
-    ],
+    named(
+        {
+            "nothing failed": ((None, "runs"), None),
+            "one failed, and the other side ended for it": ((failed("a"), GONE), 0),
+            "its other side may still say why": ((GONE, "runs"), None),
+            "nobody says more": ((GONE, GONE), 1),
+            "the other side ended well": ((GONE, None), 0),
+            "another pair is still held": ((GONE, GONE, "runs", "runs"), 1),
+            "the second pair": (("runs", "runs", GONE, failed("d")), 3),
+        }
+    ),
 )
 def test_a_failed_run_is_named_as_soon_as_its_pair_can_say_no_more(
     errors: tuple[Exception | str | None, ...], blamed: int | None

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.cases import named
 from support.judging import MOMENT
 
 from perfgate.execute.pairing import in_noise_of
@@ -130,20 +131,20 @@ UNEQUAL = 1.5
 
 @pytest.mark.parametrize(
     ("reference", "candidate"),
-    [
-        pytest.param(side([1.0] * 9, begins=None), side([UNEQUAL] * 9, begins=None), id="no turns"),
-        pytest.param(side([1.0] * 2, begins=True), side([UNEQUAL] * 3, begins=False), id="too few"),
-        pytest.param(
-            side([0.0] * 9, begins=True),
-            side([UNEQUAL] * 9, begins=False, gaps=False),
-            id="no time",
-        ),
-        pytest.param(
-            side([1.0] * 9, begins=True, values={}),
-            side([UNEQUAL] * 9, begins=False),
-            id="nothing to put it on",
-        ),
-    ],
+    named(
+        {
+            "no turns": (side([1.0] * 9, begins=None), side([UNEQUAL] * 9, begins=None)),
+            "too few": (side([1.0] * 2, begins=True), side([UNEQUAL] * 3, begins=False)),
+            "no time": (
+                side([0.0] * 9, begins=True),
+                side([UNEQUAL] * 9, begins=False, gaps=False),
+            ),
+            "nothing to put it on": (
+                side([1.0] * 9, begins=True, values={}),
+                side([UNEQUAL] * 9, begins=False),
+            ),
+        }
+    ),
 )
 def test_what_cannot_be_compared_from_block_to_block_stays_as_it_was_measured(
     reference: Run, candidate: Run

@@ -6,6 +6,7 @@ import os
 
 import pytest
 from support import records
+from support.cases import named
 
 from perfgate.execute import plan
 from perfgate.execute.plan import MOST, how_to_run
@@ -36,21 +37,19 @@ def known(
 
 @pytest.mark.parametrize(
     ("runs", "expected"),
-    [
-        pytest.param([], (Form.EARLY, 1), id="nothing known"),
-        pytest.param([known()], (Form.LATE, MOST), id="small"),
-        pytest.param([known(Needs(host_bytes=GIB, gpu_bytes=30 * GIB))], (Form.LATE, 3), id="gpu"),
-        pytest.param([known(Needs(host_bytes=20 * GIB, gpu_bytes=0))], (Form.LATE, 3), id="host"),
-        pytest.param([known(Needs(host_bytes=GIB))], (Form.LATE, 1), id="GPU memory not seen"),
-        pytest.param(
-            [known(SMALL.model_copy(update={"tunes": True}))], (Form.EARLY, MOST), id="tunes"
-        ),
-        pytest.param(
-            [known(graphs=1, form=Form.EARLY)], (Form.EARLY, MOST), id="graphs, blessed early"
-        ),
-        pytest.param([known(graphs=1)], (Form.ALONE, 1), id="graphs, blessed one by one"),
-        pytest.param([known(processes=2)], (Form.ALONE, 1), id="several processes"),
-    ],
+    named(
+        {
+            "nothing known": ([], (Form.EARLY, 1)),
+            "small": ([known()], (Form.LATE, MOST)),
+            "gpu": ([known(Needs(host_bytes=GIB, gpu_bytes=30 * GIB))], (Form.LATE, 3)),
+            "host": ([known(Needs(host_bytes=20 * GIB, gpu_bytes=0))], (Form.LATE, 3)),
+            "GPU memory not seen": ([known(Needs(host_bytes=GIB))], (Form.LATE, 1)),
+            "tunes": ([known(SMALL.model_copy(update={"tunes": True}))], (Form.EARLY, MOST)),
+            "graphs, blessed early": ([known(graphs=1, form=Form.EARLY)], (Form.EARLY, MOST)),
+            "graphs, blessed one by one": ([known(graphs=1)], (Form.ALONE, 1)),
+            "several processes": ([known(processes=2)], (Form.ALONE, 1)),
+        }
+    ),
 )
 def test_as_earlier_runs_let_it(runs: list[BlessedRun], expected: tuple[Form, int]) -> None:
     assert how_to_run(records.workload(), H200, runs, asked=None) == expected

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.refused import refused
 from support.repository import Repository
 
 from perfgate.execute.places import PACKAGE
@@ -143,9 +144,8 @@ def test_what_torch_compiles_as_it_runs_lies_next_to_the_checkout(
 
 
 def test_an_interpreter_of_the_checkouts_own_is_found_or_reported(tree: Worktree) -> None:
-    with pytest.raises(WorktreeFailed) as caught:
+    with refused(WorktreeFailed, "interpreter-missing-there"):
         interpreter(tree, ".venv/bin/python")
-    assert caught.value.code == "interpreter-missing-there"
     (tree.root / ".venv" / "bin").mkdir(parents=True)
     (tree.root / ".venv" / "bin" / "python").symlink_to(sys.executable)
     assert interpreter(tree, ".venv/bin/python") == tree.root / ".venv" / "bin" / "python"
@@ -312,6 +312,5 @@ def test_a_command_that_is_measured_otherwise_at_the_commit_is_not_compared(
 
 
 def test_a_file_of_the_commit_that_cannot_be_read_is_reported(repository: Repository) -> None:
-    with pytest.raises(WorktreeFailed) as caught:
+    with refused(WorktreeFailed, "workload-file-unreadable-there"):
         declared(YAML + "stpes: 3\n", YAML, repository)
-    assert caught.value.code == "workload-file-unreadable-there"

@@ -29,8 +29,8 @@ def repository(tmp_path: Path) -> Repository:
 
 
 @contextmanager
-def checked_out(repository: Repository, revision: str = "HEAD~1") -> Iterator[Worktree]:
-    with worktree(repository.root, revision, folder=repository.folder, env=repository.env) as tree:
+def checked_out(repository: Repository) -> Iterator[Worktree]:
+    with worktree(repository.root, "HEAD~1", folder=repository.folder, env=repository.env) as tree:
         yield tree
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from support.breakdowns import copied
+from support.cases import named
 from syrupy.assertion import SnapshotAssertion
 
 from perfgate.explain.advice import advise, classify, new_advice
@@ -71,18 +72,18 @@ def test_the_largest_part_of_the_step_names_it(snapshot: SnapshotAssertion) -> N
 
 @pytest.mark.parametrize(
     "breakdown",
-    [
-        pytest.param(Breakdown(ranges=(LOADING,)), id="a baseline"),
-        pytest.param(of(STEP, gpus=0), id="of an unknown number of GPUs"),
-        pytest.param(of({**STEP, M.STEP_MS: 0.0}), id="no step"),
-        pytest.param(of({**STEP, M.KERNEL_MS: 2.0}), id="mostly not kernels"),
-        pytest.param(of({**STEP, M.GAP_MS: 12.0}), id="more than the step"),
-        pytest.param(of({**IDLE, M.LAUNCHES: 10.0}, LAUNCHING), id="idle for longer than launches"),
-        pytest.param(of(IDLE, under(OUTSIDE_RANGES, gap_ms=6.5)), id="under no range"),
-        pytest.param(
-            of({**IDLE, M.KERNEL_MS: 0.0, M.LAUNCHES: 0.0}, LAUNCHING), id="nothing launched"
-        ),
-    ],
+    named(
+        {
+            "a baseline": (Breakdown(ranges=(LOADING,)),),
+            "of an unknown number of GPUs": (of(STEP, gpus=0),),
+            "no step": (of({**STEP, M.STEP_MS: 0.0}),),
+            "mostly not kernels": (of({**STEP, M.KERNEL_MS: 2.0}),),
+            "more than the step": (of({**STEP, M.GAP_MS: 12.0}),),
+            "idle for longer than launches": (of({**IDLE, M.LAUNCHES: 10.0}, LAUNCHING),),
+            "under no range": (of(IDLE, under(OUTSIDE_RANGES, gap_ms=6.5)),),
+            "nothing launched": (of({**IDLE, M.KERNEL_MS: 0.0, M.LAUNCHES: 0.0}, LAUNCHING),),
+        }
+    ),
 )
 def test_where_the_figures_do_not_say_it_is_bound_by_nothing(breakdown: Breakdown) -> None:
     assert classify(breakdown) is None

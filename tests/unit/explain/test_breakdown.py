@@ -83,19 +83,6 @@ def test_what_a_run_did_not_measure_is_no_zero_of_its_ranges() -> None:
     assert breakdown_of([first, blind, blind]).ranges == (under("a", {GAP: 3.0}),)
 
 
-def spent(step_ms: float, *, data: float) -> Run:
-    values = {Metric.STEP_MS: step_ms}
-    ranges = (under("data", {Metric.STEP_MS: data}),)
-    return records.run(processes=[records.process(values).model_copy(update={"ranges": ranges})])
-
-
-def test_a_run_far_from_the_others_moves_nothing_as_in_the_metrics() -> None:
-    runs = [spent(10.0 + n, data=3.0 + n) for n in (0, 1, 2, 3, 90)]
-    found = breakdown_of(runs)
-    assert found == breakdown_of(runs[::-1])
-    assert found.ranges[0].values == {Metric.STEP_MS: 5.0}
-
-
 def test_a_baseline_keeps_the_largest_rows_and_the_sum_of_the_others() -> None:
     sizes = [float(n) for n in range(60)]
     whole = Breakdown(
@@ -147,15 +134,6 @@ def test_of_several_processes_it_says_which_one_it_is_of_and_what_each_measured(
     assert type(kept(found)) is Breakdown
     alone = of_ranks((10.0, 6.0), gpus=(0, 1))
     assert (alone.of, alone.own, alone.gpus) == ("", {Metric.STEP_MS: 10.0, GAP: 6.0}, 2)
-
-
-def test_ranks_that_take_as_long_are_reported_by_the_lowest_of_them_but_for_a_microsecond() -> None:
-    assert (
-        of_ranks((13.688, 6.0), (13.687, 1.0)).of
-        == of_ranks((13.687, 6.0), (13.688, 1.0)).of
-        == "rank 0"
-    )
-    assert of_ranks((13.687, 6.0), (13.72, 1.0)).of == "rank 1"
 
 
 def test_runs_whose_ranks_are_slower_by_turns_are_all_named_by_the_same_rank() -> None:

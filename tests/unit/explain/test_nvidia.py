@@ -58,12 +58,12 @@ def test_where_the_other_side_was_not_asked_nothing_is_new() -> None:
 FILL = "void at::native::fill<(int)4, at::native::Fill<float>>(int, T2)"
 
 
-def kernel(name: str, gpu_ms: float, *, count: float = 1, nccl: bool = False) -> KernelSample:
-    return KernelSample(name=name, count=count, gpu_ms=gpu_ms, kind="nccl" if nccl else "kernel")
+def kernel(name: str, gpu_ms: float, *, count: float = 1) -> KernelSample:
+    return KernelSample(name=name, count=count, gpu_ms=gpu_ms, kind="kernel")
 
 
 def side(*kernels: KernelSample) -> Side:
-    total = sum(one.gpu_ms for one in kernels if one.kind == "kernel")
+    total = sum(one.gpu_ms for one in kernels)
     process = records.process({Metric.STEP_MS: 12.0, Metric.KERNEL_MS: total}, kernels=kernels)
     return side_of_runs("it", [records.run(processes=[process])] * 3)
 

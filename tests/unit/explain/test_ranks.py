@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 from support import records
+from support.cases import named
 from syrupy.assertion import SnapshotAssertion
 
 from perfgate.explain.breakdown import label, leading, of_each, straggler
@@ -96,13 +97,15 @@ def nccl(process: ProcessSample, count: float, name: str = "ncclDevKernel") -> P
 
 @pytest.mark.parametrize(
     "processes",
-    [
-        pytest.param((FIRST,), id="one process"),
-        pytest.param((FIRST, rank(1, {**LATE.values, EXPOSED: 15.6})), id="close"),
-        pytest.param((FIRST, rank(1, {STEP: 30.0})), id="not measured on all"),
-        pytest.param((nccl(FIRST, 4), nccl(LATE, 2)), id="other NCCL kernels"),
-        pytest.param((FIRST, nccl(LATE, 1, WHOLE_GRAPHS)), id="hidden in a whole graph"),
-    ],
+    named(
+        {
+            "one process": ((FIRST,),),
+            "close": ((FIRST, rank(1, {**LATE.values, EXPOSED: 15.6})),),
+            "not measured on all": ((FIRST, rank(1, {STEP: 30.0})),),
+            "other NCCL kernels": ((nccl(FIRST, 4), nccl(LATE, 2)),),
+            "hidden in a whole graph": ((FIRST, nccl(LATE, 1, WHOLE_GRAPHS)),),
+        }
+    ),
 )
 def test_where_nothing_says_who_is_late_nobody_is_named(
     processes: tuple[ProcessSample, ...],

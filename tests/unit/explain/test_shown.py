@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 from support import records
+from support.cases import named
 from support.judging import Columns, blessed, judged, measured
 
 from perfgate.explain.shown import slow_starts, start_notes, with_shown
@@ -87,16 +88,18 @@ def test_first_steps_that_are_slow_in_every_run_are_a_warning_with_what_to_raise
 
 @pytest.mark.parametrize(
     "runs",
-    [
-        pytest.param([SLOW, run([10.0] * 18), SLOW], id="not in every run"),
-        pytest.param([SLOW], id="one run"),
-        pytest.param([run([19.0, *[10.0] * 17])] * 3, id="not far slower"),
-        pytest.param([run([30.0, *[10.0] * 11, 25.0, *[10.0] * 5])] * 3, id="nearly as slow later"),
-        pytest.param([run([10.0, 300.0, *[10.0] * 16])] * 3, id="not the first"),
-        pytest.param([run([300.0, *[10.0] * 8])] * 3, id="too few to compare with"),
-        pytest.param([records.run(processes=[])] * 3, id="no process"),
-        pytest.param([SLOW.model_copy(update={"begins": True})] * 3, id="blocks"),
-    ],
+    named(
+        {
+            "not in every run": ([SLOW, run([10.0] * 18), SLOW],),
+            "one run": ([SLOW],),
+            "not far slower": ([run([19.0, *[10.0] * 17])] * 3,),
+            "nearly as slow later": ([run([30.0, *[10.0] * 11, 25.0, *[10.0] * 5])] * 3,),
+            "not the first": ([run([10.0, 300.0, *[10.0] * 16])] * 3,),
+            "too few to compare with": ([run([300.0, *[10.0] * 8])] * 3,),
+            "no process": ([records.run(processes=[])] * 3,),
+            "blocks": ([SLOW.model_copy(update={"begins": True})] * 3,),
+        }
+    ),
 )
 def test_a_start_that_may_be_chance_or_the_loops_own_is_not_noted(runs: list[Run]) -> None:
     assert slow_starts(runs) == []

@@ -32,11 +32,10 @@ def row(
     was: float,
     now: float,
     *,
-    bare: bool = False,
     change: float | None = None,
 ) -> MetricVerdict:
     is_count = METRICS[metric].kind is Kind.COUNT
-    known = {} if is_count or bare else {"low": -1.0, "high": 1.0}
+    known = {} if is_count else {"low": -1.0, "high": 1.0}
     basis = Basis.STEP if metric in (M.GAP_MS, M.H2D_MS) else Basis.LOG
     change = change if change is not None or not was else now / was - 1
     return MetricVerdict(
@@ -51,8 +50,8 @@ def row(
     )
 
 
-def made(metric: Metric, *parts: Part, axis: Axis = Axis.RANGE) -> Attribution:
-    return Attribution(metric=metric, axis=axis, change=1.0, parts=parts, rest=0.0)
+def made(metric: Metric, *parts: Part) -> Attribution:
+    return Attribution(metric=metric, axis=Axis.RANGE, change=1.0, parts=parts, rest=0.0)
 
 
 def part(name: str, change: float, metric: Metric) -> Part:

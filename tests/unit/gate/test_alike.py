@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 from support import records
+from support.cases import named
 from support.prepared import (
     FULL,
     Made,
@@ -51,10 +52,12 @@ INCOMPARABLE, PASSED = Outcome.INCOMPARABLE, Outcome.PASSED
 
 @pytest.mark.parametrize(
     "then",
-    [
-        pytest.param(records.machine("NVIDIA H200", "NVIDIA H200"), id="number"),
-        pytest.param(records.machine(nsys="2023.4.4"), id="nsys"),
-    ],
+    named(
+        {
+            "number": (records.machine("NVIDIA H200", "NVIDIA H200"),),
+            "nsys": (records.machine(nsys="2023.4.4"),),
+        }
+    ),
 )
 def test_a_baseline_of_another_machine_is_shown_and_not_compared(then: Machine) -> None:
     checked = gated(records.runs(), None, records.baseline(on=then))
@@ -66,11 +69,13 @@ def test_a_baseline_of_another_machine_is_shown_and_not_compared(then: Machine) 
 
 @pytest.mark.parametrize(
     ("expected", "outcome"),
-    [
-        pytest.param(expect(), Outcome.NO_BASELINE, id="none"),
-        pytest.param(expect(elsewhere=["NVIDIA H100"]), INCOMPARABLE, id="of another GPU"),
-        pytest.param(expect(ONCE, steps=50), INCOMPARABLE, id="of other parameters"),
-    ],
+    named(
+        {
+            "none": (expect(), Outcome.NO_BASELINE),
+            "of another GPU": (expect(elsewhere=["NVIDIA H100"]), INCOMPARABLE),
+            "of other parameters": (expect(ONCE, steps=50), INCOMPARABLE),
+        }
+    ),
 )
 def test_what_cannot_be_compared_is_measured_to_be_blessed(
     expected: Expectation, outcome: Outcome
@@ -94,23 +99,23 @@ def test_a_metric_that_one_run_lacks_is_not_shown_as_a_median() -> None:
 # Other steps
 
 
-def named(**shares: float) -> Run:
+def of_kinds(**shares: float) -> Run:
     return with_process(records.run(), step_names=shares)
 
 
 @pytest.mark.parametrize(
     ("then", "now", "outcome"),
-    [
-        pytest.param([("a", "b")], named(a=0.81, c=0.19), PASSED, id="a few of another kind"),
-        pytest.param([("a", "b")], named(a=0.8, c=0.2), INCOMPARABLE, id="a fifth"),
-        pytest.param([("step##",)], stepping(slower(0), "step#"), PASSED, id="digits"),
-        pytest.param([()], stepping(slower(0), "b"), PASSED, id="not known then"),
-        pytest.param([("a",)], stepping(slower(0)), PASSED, id="not known now"),
-        pytest.param([(x,) for x in "abcde"], stepping(slower(0), "f"), PASSED, id="data"),
-        pytest.param(
-            [("d", f"r {x}") for x in "abcde"], stepping(slower(0), "d", "r f"), PASSED, id="ids"
-        ),
-    ],
+    named(
+        {
+            "a few of another kind": ([("a", "b")], of_kinds(a=0.81, c=0.19), PASSED),
+            "a fifth": ([("a", "b")], of_kinds(a=0.8, c=0.2), INCOMPARABLE),
+            "digits": ([("step##",)], stepping(slower(0), "step#"), PASSED),
+            "not known then": ([()], stepping(slower(0), "b"), PASSED),
+            "not known now": ([("a",)], stepping(slower(0)), PASSED),
+            "data": ([(x,) for x in "abcde"], stepping(slower(0), "f"), PASSED),
+            "ids": ([("d", f"r {x}") for x in "abcde"], stepping(slower(0), "d", "r f"), PASSED),
+        }
+    ),
 )
 def test_steps_of_other_names(then: Sequence[tuple[str, ...]], now: Run, outcome: Outcome) -> None:
     checked = gated([now], None, with_steps(ONCE, *then))
@@ -218,21 +223,23 @@ TURNS = with_runs(FULL, step_names=("turn #",))
 
 @pytest.mark.parametrize(
     ("there", "stage"),
-    [
-        pytest.param(
-            slower(0).model_copy(update={"notes": (quoted("steps were lost", Severity.INVALID),)}),
-            Stage.STORED,
-            id="invalid",
-        ),
-        pytest.param(
-            records.run(processes=[records.process(), records.process(pid=2)]),
-            Stage.STORED,
-            id="other processes",
-        ),
-        pytest.param(records.run({Metric.LAUNCHES: 58}), Stage.STORED, id="other counts"),
-        pytest.param(WITHOUT, Stage.STORED, id="a metric that is gated is lacking"),
-        pytest.param(records.run(throttled=["heat"]), None, id="unfit: INVALID"),
-    ],
+    named(
+        {
+            "invalid": (
+                slower(0).model_copy(
+                    update={"notes": (quoted("steps were lost", Severity.INVALID),)}
+                ),
+                Stage.STORED,
+            ),
+            "other processes": (
+                records.run(processes=[records.process(), records.process(pid=2)]),
+                Stage.STORED,
+            ),
+            "other counts": (records.run({Metric.LAUNCHES: 58}), Stage.STORED),
+            "a metric that is gated is lacking": (WITHOUT, Stage.STORED),
+            "unfit: INVALID": (records.run(throttled=["heat"]), None),
+        }
+    ),
 )
 def test_a_run_of_the_other_commit_that_is_not_what_was_blessed(
     there: Run, stage: Stage | None
@@ -272,11 +279,13 @@ def test_a_varying_count_of_the_commit_may_differ_by_the_spread_of_the_blessed(
 
 @pytest.mark.parametrize(
     ("baseline", "runs", "references"),
-    [
-        pytest.param(FULL, 5, 2, id="of an old baseline's commit"),
-        pytest.param(TURNS, 5, 0, id="as they were blessed"),
-        pytest.param(None, 2, 2, id="of a commit that was asked for"),
-    ],
+    named(
+        {
+            "of an old baseline's commit": (FULL, 5, 2),
+            "as they were blessed": (TURNS, 5, 0),
+            "of a commit that was asked for": (None, 2, 2),
+        }
+    ),
 )
 def test_other_steps_than_the_other_commits_are_no_comparison(
     baseline: Baseline | None, runs: int, references: int
@@ -297,11 +306,13 @@ def test_a_candidate_that_launches_nothing_is_not_compared_with_another_commit()
 
 @pytest.mark.parametrize(
     ("alone", "cores", "blocks", "stage"),
-    [
-        pytest.param((0, 90), (1.9, 1.0), (90, 86), Stage.AB_RUN, id="two threads became one"),
-        pytest.param((-30, -30), (1.05, 1.0), (20, 20), Stage.BLOCKS, id="one core"),
-        pytest.param((0, -45), (1.0, 1.9), (0, 3), Stage.AB_RUN, id="one thread became two"),
-    ],
+    named(
+        {
+            "two threads became one": ((0, 90), (1.9, 1.0), (90, 86), Stage.AB_RUN),
+            "one core": ((-30, -30), (1.05, 1.0), (20, 20), Stage.BLOCKS),
+            "one thread became two": ((0, -45), (1.0, 1.9), (0, 3), Stage.AB_RUN),
+        }
+    ),
 )
 def test_a_loop_that_needs_several_cores_is_not_judged_on_one(
     alone: tuple[float, float],

@@ -9,6 +9,7 @@ from datetime import timedelta
 
 import pytest
 from support import records
+from support.cases import named
 from support.prepared import (
     WOBBLE,
     Pairs,
@@ -68,13 +69,15 @@ def test_many_small_losses_end_in_a_large_one_with_the_way_there() -> None:
 
 @pytest.mark.parametrize(
     ("percent", "baseline", "budget", "outcome"),
-    [
-        pytest.param(1.0, drifted(12.34 * 1.01), 0.05, PASSED, id="one small loss"),
-        pytest.param(8.3, drifted(*STEPS), 0.05, REGRESSED, id="eight"),
-        pytest.param(8.3, drifted(*STEPS), 0.1, PASSED, id="a wider budget"),
-        pytest.param(5.2, drifted(*STEPS[:5]), 0.05, PASSED, id="beyond, and not shown"),
-        pytest.param(0.0, drifted(12.34, anchor=12.4), 0.05, PASSED, id="its own anchor"),
-    ],
+    named(
+        {
+            "one small loss": (1.0, drifted(12.34 * 1.01), 0.05, PASSED),
+            "eight": (8.3, drifted(*STEPS), 0.05, REGRESSED),
+            "a wider budget": (8.3, drifted(*STEPS), 0.1, PASSED),
+            "beyond, and not shown": (5.2, drifted(*STEPS[:5]), 0.05, PASSED),
+            "its own anchor": (0.0, drifted(12.34, anchor=12.4), 0.05, PASSED),
+        }
+    ),
 )
 def test_drift_from_the_anchor(
     percent: float, baseline: Baseline, budget: float, outcome: Outcome
@@ -131,19 +134,17 @@ def clocked(mhz: float, **percent: float) -> Run:
 
 @pytest.mark.parametrize(
     ("run", "budgets", "outcome"),
-    [
-        pytest.param(clocked(2079), {}, Outcome.INCONCLUSIVE, id="higher: hides a loss"),
-        pytest.param(
-            clocked(2079), {Metric.KERNEL_MS: 0.5}, Outcome.INCONCLUSIVE, id="of the step too"
-        ),
-        pytest.param(clocked(1755), {}, PASSED, id="lower: hides none"),
-        pytest.param(clocked(1995), {}, PASSED, id="within the budget of kernels"),
-        pytest.param(
-            clocked(1900, step_ms=4.2, kernel_ms=4.2), {}, Outcome.INCONCLUSIVE, id="its loss"
-        ),
-        pytest.param(clocked(1900, step_ms=9, kernel_ms=9), {}, REGRESSED, id="more than its"),
-        pytest.param(clocked(1900, syncs=800, step_ms=4.2), {}, REGRESSED, id="a count"),
-    ],
+    named(
+        {
+            "higher: hides a loss": (clocked(2079), {}, Outcome.INCONCLUSIVE),
+            "of the step too": (clocked(2079), {Metric.KERNEL_MS: 0.5}, Outcome.INCONCLUSIVE),
+            "lower: hides none": (clocked(1755), {}, PASSED),
+            "within the budget of kernels": (clocked(1995), {}, PASSED),
+            "its loss": (clocked(1900, step_ms=4.2, kernel_ms=4.2), {}, Outcome.INCONCLUSIVE),
+            "more than its": (clocked(1900, step_ms=9, kernel_ms=9), {}, REGRESSED),
+            "a count": (clocked(1900, syncs=800, step_ms=4.2), {}, REGRESSED),
+        }
+    ),
 )
 def test_stored_runs_at_another_clock(
     run: Run, budgets: dict[Metric, float], outcome: Outcome

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 from support import records
+from support.cases import named
 from support.prepared import (
     COPIED,
     FULL,
@@ -74,29 +75,26 @@ def more_syncs(number: int = 0, *, clock_mhz: float = 1980, percent: float = 0.0
 
 @pytest.mark.parametrize(
     ("made", "baseline", "policy", "expected"),
-    [
-        pytest.param(records.runs(12.33, 12.35), ONCE, Policy(), (PASSED, 5), id="unchanged"),
-        pytest.param([slower(20)], ONCE, Policy(), (REGRESSED, 5), id="loss"),
-        pytest.param([slower(-20)], ONCE, Policy(), (Outcome.IMPROVED, 5), id="gain"),
-        pytest.param([slower(4)], ONCE, Policy(), (OPEN, 10), id="doubt"),
-        pytest.param([slower(0.9)], ONCE, Policy(max_runs=6), (OPEN, 6), id="few runs"),
-        pytest.param(
-            [slower(4)], ONCE, Policy(budgets={Metric.STEP_MS: 0.2}), (PASSED, 5), id="wide"
-        ),
-        pytest.param([more_syncs()], ONCE, Policy(), (REGRESSED, 2), id="a count rose"),
-        pytest.param([more_syncs()], ONCE, Policy(runs=1), (REGRESSED, 2), id="of one run"),
-        pytest.param([more_syncs(), slower(0)], ONCE, Policy(), (PASSED, 5), id="once only"),
-        pytest.param(
-            copying(1030, 1032, 1028), copied(), Policy(), (REGRESSED, 5), id="a varying count"
-        ),
-        pytest.param(
-            [records.run(absent={Metric.KERNEL_MS: "none"})],
-            ONCE,
-            Policy(),
-            (Outcome.NOT_MEASURED, 3),
-            id="a metric is lacking",
-        ),
-    ],
+    named(
+        {
+            "unchanged": (records.runs(12.33, 12.35), ONCE, Policy(), (PASSED, 5)),
+            "loss": ([slower(20)], ONCE, Policy(), (REGRESSED, 5)),
+            "gain": ([slower(-20)], ONCE, Policy(), (Outcome.IMPROVED, 5)),
+            "doubt": ([slower(4)], ONCE, Policy(), (OPEN, 10)),
+            "few runs": ([slower(0.9)], ONCE, Policy(max_runs=6), (OPEN, 6)),
+            "wide": ([slower(4)], ONCE, Policy(budgets={Metric.STEP_MS: 0.2}), (PASSED, 5)),
+            "a count rose": ([more_syncs()], ONCE, Policy(), (REGRESSED, 2)),
+            "of one run": ([more_syncs()], ONCE, Policy(runs=1), (REGRESSED, 2)),
+            "once only": ([more_syncs(), slower(0)], ONCE, Policy(), (PASSED, 5)),
+            "a varying count": (copying(1030, 1032, 1028), copied(), Policy(), (REGRESSED, 5)),
+            "a metric is lacking": (
+                [records.run(absent={Metric.KERNEL_MS: "none"})],
+                ONCE,
+                Policy(),
+                (Outcome.NOT_MEASURED, 3),
+            ),
+        }
+    ),
 )
 def test_against_stored_runs(
     made: Sequence[Made], baseline: Baseline, policy: Policy, expected: tuple[Outcome, int]
@@ -132,46 +130,40 @@ def test_an_unreadable_baseline_is_incomparable_and_nothing_is_measured() -> Non
 
 @pytest.mark.parametrize(
     ("made", "alternate", "baseline", "expected"),
-    [
-        pytest.param(screen(0), pairs(0, 0), FULL, (PASSED, SCREEN, 5, 0), id="screen"),
-        pytest.param(screen(8), pairs(8, 8), FULL, (PASSED, AB_RUN, 6, 3), id="machine slower"),
-        pytest.param(screen(2.5), pairs(0, 2.5), FULL, (REGRESSED, AB_RUN, 6, 3), id="loss"),
-        pytest.param(
-            screen(2.5), Pairs(JUMPY, JUMPY[::-1]), FULL, (OPEN, AB_RUN, 15, 12), id="doubt"
-        ),
-        pytest.param(screen(0.9), None, FULL, (OPEN, STORED, 10, 0), id="no pairs"),
-        pytest.param(
-            copying(1011, 1012, 1013),
-            Pairs(copying(*COPIED), copying(1008, 992, 1001)),
-            copied(),
-            (PASSED, AB_RUN, 6, 3),
-            id="varying count in doubt",
-        ),
-        pytest.param(
-            copying(1030, 1032, 1028),
-            Pairs(copying(*COPIED), copying(1030, 1032, 1028, 1031, 1029)),
-            copied(),
-            (REGRESSED, AB_RUN, 8, 5),
-            id="varying count rose",
-        ),
-        pytest.param(
-            screen(0, clock_mhz=1755), pairs(0, 0), FULL, (PASSED, AB_RUN, 8, 3), id="other clock"
-        ),
-        pytest.param(
-            [more_syncs(clock_mhz=1755)],
-            pairs(0, 0),
-            FULL,
-            (REGRESSED, SCREEN, 2, 0),
-            id="a count at any clock",
-        ),
-        pytest.param(
-            [slower(1.9)],
-            Pairs([slower(0)], [more_syncs(n, percent=30) for n in range(2)]),
-            FULL,
-            (REGRESSED, AB_RUN, 5, 2),
-            id="a count that rises in pairs",
-        ),
-    ],
+    named(
+        {
+            "screen": (screen(0), pairs(0, 0), FULL, (PASSED, SCREEN, 5, 0)),
+            "machine slower": (screen(8), pairs(8, 8), FULL, (PASSED, AB_RUN, 6, 3)),
+            "loss": (screen(2.5), pairs(0, 2.5), FULL, (REGRESSED, AB_RUN, 6, 3)),
+            "doubt": (screen(2.5), Pairs(JUMPY, JUMPY[::-1]), FULL, (OPEN, AB_RUN, 15, 12)),
+            "no pairs": (screen(0.9), None, FULL, (OPEN, STORED, 10, 0)),
+            "varying count in doubt": (
+                copying(1011, 1012, 1013),
+                Pairs(copying(*COPIED), copying(1008, 992, 1001)),
+                copied(),
+                (PASSED, AB_RUN, 6, 3),
+            ),
+            "varying count rose": (
+                copying(1030, 1032, 1028),
+                Pairs(copying(*COPIED), copying(1030, 1032, 1028, 1031, 1029)),
+                copied(),
+                (REGRESSED, AB_RUN, 8, 5),
+            ),
+            "other clock": (screen(0, clock_mhz=1755), pairs(0, 0), FULL, (PASSED, AB_RUN, 8, 3)),
+            "a count at any clock": (
+                [more_syncs(clock_mhz=1755)],
+                pairs(0, 0),
+                FULL,
+                (REGRESSED, SCREEN, 2, 0),
+            ),
+            "a count that rises in pairs": (
+                [slower(1.9)],
+                Pairs([slower(0)], [more_syncs(n, percent=30) for n in range(2)]),
+                FULL,
+                (REGRESSED, AB_RUN, 5, 2),
+            ),
+        }
+    ),
 )
 def test_with_pairs_at_hand(
     made: Sequence[Made], alternate: Pairs | None, baseline: Baseline, expected: Came
@@ -207,36 +199,31 @@ def test_pairs_in_doubt_are_looked_at_after_3_5_8_and_12() -> None:
 @pytest.mark.behaviour
 @pytest.mark.parametrize(
     ("made", "baseline", "on", "expected"),
-    [
-        pytest.param([slower(0)], FULL, UPDATED, (PASSED, AB_RUN, 4, 3), id="other driver"),
-        pytest.param(
-            [more_syncs()], FULL, UPDATED, (REGRESSED, Stage.COUNTS, 2, 0), id="a count rose"
-        ),
-        pytest.param(
-            [more_syncs(), slower(0)], FULL, UPDATED, (PASSED, AB_RUN, 5, 3), id="rose once only"
-        ),
-        pytest.param(
-            [more_syncs()],
-            noisy_baseline(),
-            UPDATED,
-            (REGRESSED, Stage.COUNTS, 2, 0),
-            id="noisy loop",
-        ),
-        pytest.param(
-            [records.run({Metric.LAUNCHES: 20})],
-            FULL,
-            UPDATED,
-            (PASSED, AB_RUN, 4, 3),
-            id="a fall ends nothing",
-        ),
-        pytest.param(
-            [slower(0)],
-            FULL.model_copy(update={"step_value": "median"}),
-            None,
-            (PASSED, AB_RUN, 4, 3),
-            id="medians",
-        ),
-    ],
+    named(
+        {
+            "other driver": ([slower(0)], FULL, UPDATED, (PASSED, AB_RUN, 4, 3)),
+            "a count rose": ([more_syncs()], FULL, UPDATED, (REGRESSED, Stage.COUNTS, 2, 0)),
+            "rose once only": ([more_syncs(), slower(0)], FULL, UPDATED, (PASSED, AB_RUN, 5, 3)),
+            "noisy loop": (
+                [more_syncs()],
+                noisy_baseline(),
+                UPDATED,
+                (REGRESSED, Stage.COUNTS, 2, 0),
+            ),
+            "a fall ends nothing": (
+                [records.run({Metric.LAUNCHES: 20})],
+                FULL,
+                UPDATED,
+                (PASSED, AB_RUN, 4, 3),
+            ),
+            "medians": (
+                [slower(0)],
+                FULL.model_copy(update={"step_value": "median"}),
+                None,
+                (PASSED, AB_RUN, 4, 3),
+            ),
+        }
+    ),
 )
 def test_counts_come_first_where_stored_times_do_not_hold(
     made: Sequence[Made], baseline: Baseline, on: Machine | None, expected: Came
@@ -324,56 +311,52 @@ def test_occasions_of_other_workloads_say_whether_runs_are_screened() -> None:
 
 @pytest.mark.parametrize(
     ("made", "alternate", "blocks", "baseline", "expected"),
-    [
-        pytest.param(
-            noisy_runs(2.5),
-            pairs(0, 0),
-            Pairs(noisy_runs(0), noisy_runs(2.5, wobble=2)),
-            noisy_baseline(),
-            (REGRESSED, BLOCKS, 2, 3),
-            id="loss",
-        ),
-        pytest.param(
-            noisy_runs(2.5),
-            pairs(0, 0),
-            Pairs(noisy_runs(0), noisy_runs(0, wobble=2)),
-            noisy_baseline(),
-            (PASSED, BLOCKS, 2, 3),
-            id="unchanged",
-        ),
-        pytest.param(
-            screen(2.5),
-            pairs(0, 2.5),
-            pairs(0, 2.5),
-            FULL,
-            (REGRESSED, BLOCKS, 4, 3),
-            id="blocks settle it of quiet runs too",
-        ),
-        pytest.param(
-            [busy(run, 1.05) for run in screen(2.5)],
-            pairs(0, 2.5),
-            pairs(0, 2.5),
-            FULL,
-            (REGRESSED, BLOCKS, 4, 3),
-            id="and of those that keep one core busy",
-        ),
-        pytest.param(
-            [busy(run, 1.5) for run in screen(2.5)],
-            pairs(0, 2.5),
-            pairs(0, 2.5),
-            FULL,
-            (REGRESSED, AB_RUN, 6, 3),
-            id="runs that keep several cores busy are made in pairs",
-        ),
-        pytest.param(
-            screen(2.5),
-            None,
-            pairs(0, 2.5),
-            FULL,
-            (REGRESSED, BLOCKS, 4, 3),
-            id="blocks are all there is",
-        ),
-    ],
+    named(
+        {
+            "loss": (
+                noisy_runs(2.5),
+                pairs(0, 0),
+                Pairs(noisy_runs(0), noisy_runs(2.5, wobble=2)),
+                noisy_baseline(),
+                (REGRESSED, BLOCKS, 2, 3),
+            ),
+            "unchanged": (
+                noisy_runs(2.5),
+                pairs(0, 0),
+                Pairs(noisy_runs(0), noisy_runs(0, wobble=2)),
+                noisy_baseline(),
+                (PASSED, BLOCKS, 2, 3),
+            ),
+            "blocks settle it of quiet runs too": (
+                screen(2.5),
+                pairs(0, 2.5),
+                pairs(0, 2.5),
+                FULL,
+                (REGRESSED, BLOCKS, 4, 3),
+            ),
+            "and of those that keep one core busy": (
+                [busy(run, 1.05) for run in screen(2.5)],
+                pairs(0, 2.5),
+                pairs(0, 2.5),
+                FULL,
+                (REGRESSED, BLOCKS, 4, 3),
+            ),
+            "runs that keep several cores busy are made in pairs": (
+                [busy(run, 1.5) for run in screen(2.5)],
+                pairs(0, 2.5),
+                pairs(0, 2.5),
+                FULL,
+                (REGRESSED, AB_RUN, 6, 3),
+            ),
+            "blocks are all there is": (
+                screen(2.5),
+                None,
+                pairs(0, 2.5),
+                FULL,
+                (REGRESSED, BLOCKS, 4, 3),
+            ),
+        }
+    ),
 )
 def test_with_blocks_at_hand(
     made: Sequence[Made],
@@ -423,11 +406,13 @@ def test_a_candidate_that_fails_in_a_pair_is_not_measured() -> None:
 
 @pytest.mark.parametrize(
     ("there", "here"),
-    [
-        pytest.param([broken(WorktreeFailed)], [slower(0)], id="the other side"),
-        pytest.param([slower(0)], [broken(WorkloadFailed)], id="the candidate"),
-        pytest.param([slower(0)] * 2 + [broken(WorktreeFailed)], [slower(50)], id="later"),
-    ],
+    named(
+        {
+            "the other side": ([broken(WorktreeFailed)], [slower(0)]),
+            "the candidate": ([slower(0)], [broken(WorkloadFailed)]),
+            "later": ([slower(0)] * 2 + [broken(WorktreeFailed)], [slower(50)]),
+        }
+    ),
 )
 def test_what_does_not_stand_blocks_is_run_in_pairs_and_leaves_them_nothing(
     there: list[Made], here: list[Made]
@@ -446,24 +431,23 @@ def test_what_does_not_stand_blocks_is_run_in_pairs_and_leaves_them_nothing(
 
 @pytest.mark.parametrize(
     ("alternate", "expected"),
-    [
-        pytest.param(pairs(0, 0), (PASSED, AB_RUN, 3, 3), id="unchanged"),
-        pytest.param(
-            Pairs([broken(RevisionMissing)], [slower(0)]),
-            (Outcome.NO_BASELINE, None, 5, 0),
-            id="it lacks the workload",
-        ),
-        pytest.param(
-            Pairs([broken(WorktreeFailed)], [slower(0)]),
-            (Outcome.NOT_MEASURED, None, 0, 0),
-            id="it cannot be checked out",
-        ),
-        pytest.param(
-            Pairs([slower(0)], [records.run({Metric.SYNCS: 2})]),
-            (REGRESSED, AB_RUN, 3, 3),
-            id="a count rose",
-        ),
-    ],
+    named(
+        {
+            "unchanged": (pairs(0, 0), (PASSED, AB_RUN, 3, 3)),
+            "it lacks the workload": (
+                Pairs([broken(RevisionMissing)], [slower(0)]),
+                (Outcome.NO_BASELINE, None, 5, 0),
+            ),
+            "it cannot be checked out": (
+                Pairs([broken(WorktreeFailed)], [slower(0)]),
+                (Outcome.NOT_MEASURED, None, 0, 0),
+            ),
+            "a count rose": (
+                Pairs([slower(0)], [records.run({Metric.SYNCS: 2})]),
+                (REGRESSED, AB_RUN, 3, 3),
+            ),
+        }
+    ),
 )
 def test_against_a_commit_no_baseline_is_needed(alternate: Pairs, expected: Came) -> None:
     assert came(gated(screen(0), alternate, None, against=True)) == expected
@@ -482,25 +466,14 @@ ALONE = Pair(reference=busy(slower(0), 2.0), candidate=busy(slower(1), 2.0))
 
 @pytest.mark.parametrize(
     ("there", "here", "baseline", "alternate", "expected"),
-    [
-        pytest.param(
-            -15, -12, noisy_baseline(), pairs(0, 0), (REGRESSED, BLOCKS, 1, 3), id="noisy"
-        ),
-        pytest.param(
-            0,
-            0,
-            of_several_cores(),
-            pairs(0, 0),
-            (PASSED, AB_RUN, 3, 3),
-            id="several known",
-        ),
-        pytest.param(
-            90, 90, noisy_baseline(), pairs(0, 90), (REGRESSED, AB_RUN, 4, 3), id="several cores"
-        ),
-        pytest.param(
-            20, 20, None, None, (Outcome.NOT_MEASURED, None, 1, 0), id="several cores, blocks alone"
-        ),
-    ],
+    named(
+        {
+            "noisy": (-15, -12, noisy_baseline(), pairs(0, 0), (REGRESSED, BLOCKS, 1, 3)),
+            "several known": (0, 0, of_several_cores(), pairs(0, 0), (PASSED, AB_RUN, 3, 3)),
+            "several cores": (90, 90, noisy_baseline(), pairs(0, 90), (REGRESSED, AB_RUN, 4, 3)),
+            "several cores, blocks alone": (20, 20, None, None, (Outcome.NOT_MEASURED, None, 1, 0)),
+        }
+    ),
 )
 def test_against_a_commit_in_blocks(
     there: float, here: float, baseline: Baseline, alternate: Pairs | None, expected: Came
@@ -512,14 +485,14 @@ def test_against_a_commit_in_blocks(
 
 @pytest.mark.parametrize(
     ("baseline", "against", "begins"),
-    [
-        pytest.param(FULL, False, ((None, 5),), id="a screen"),
-        pytest.param(None, False, ((None, 5),), id="no baseline"),
-        pytest.param(
-            noisy_baseline(), False, ((None, 1), (Form.ALONE, 1), (Form.BLOCK, 3)), id="counts"
-        ),
-        pytest.param(FULL, True, ((Form.ALONE, 1), (Form.BLOCK, 3)), id="another commit"),
-    ],
+    named(
+        {
+            "a screen": (FULL, False, ((None, 5),)),
+            "no baseline": (None, False, ((None, 5),)),
+            "counts": (noisy_baseline(), False, ((None, 1), (Form.ALONE, 1), (Form.BLOCK, 3))),
+            "another commit": (FULL, True, ((Form.ALONE, 1), (Form.BLOCK, 3))),
+        }
+    ),
 )
 def test_what_may_be_started_early_is_what_is_asked_for_first(
     baseline: Baseline | None, against: bool, begins: tuple[Asked, ...]
@@ -552,10 +525,12 @@ def test_as_many_pairs_as_a_user_asked_for_are_made_of_another_commit_too() -> N
 
 @pytest.mark.parametrize(
     ("most", "alternate", "expected"),
-    [
-        pytest.param(8, pairs(0, 2.5), STORED, id="no room for three pairs"),
-        pytest.param(12, Pairs(JUMPY, JUMPY[::-1]), AB_RUN, id="room for four"),
-    ],
+    named(
+        {
+            "no room for three pairs": (8, pairs(0, 2.5), STORED),
+            "room for four": (12, Pairs(JUMPY, JUMPY[::-1]), AB_RUN),
+        }
+    ),
 )
 def test_pairs_end_where_runs_are_spent(most: int, alternate: Pairs, expected: Stage) -> None:
     checked = gated(screen(2.5), alternate, policy=Policy(max_runs=most))
@@ -565,10 +540,12 @@ def test_pairs_end_where_runs_are_spent(most: int, alternate: Pairs, expected: S
 
 @pytest.mark.parametrize(
     ("affordable", "expected", "asked"),
-    [
-        pytest.param([], (OPEN, STORED, 3, 0), [6, 2], id="no pairs"),
-        pytest.param([6], (OPEN, AB_RUN, 6, 3), [6, 4], id="three pairs"),
-    ],
+    named(
+        {
+            "no pairs": ([], (OPEN, STORED, 3, 0), [6, 2]),
+            "three pairs": ([6], (OPEN, AB_RUN, 6, 3), [6, 4]),
+        }
+    ),
 )
 def test_a_budget_of_time_ends_it_between_looks(
     affordable: list[int], expected: Came, asked: list[int]
@@ -655,14 +632,16 @@ def starting(number: int = 0, *, times: int = 1) -> Run:
 
 @pytest.mark.parametrize(
     ("made", "baseline", "number"),
-    [
-        pytest.param([slower(0), HOT], None, 2, id="throttled"),
-        pytest.param([slower(0), HOT], ONCE, 2, id="throttled, with a baseline"),
-        pytest.param([LOST], ONCE, 1, id="steps lost"),
-        pytest.param([TWO, slower(0)], ONCE, 2, id="a rank took no step"),
-        pytest.param([starting(), starting()], ONCE, 2, id="all do first-time work"),
-        pytest.param([slower(0), starting(), starting()], ONCE, 3, id="most do first-time work"),
-    ],
+    named(
+        {
+            "throttled": ([slower(0), HOT], None, 2),
+            "throttled, with a baseline": ([slower(0), HOT], ONCE, 2),
+            "steps lost": ([LOST], ONCE, 1),
+            "a rank took no step": ([TWO, slower(0)], ONCE, 2),
+            "all do first-time work": ([starting(), starting()], ONCE, 2),
+            "most do first-time work": ([slower(0), starting(), starting()], ONCE, 3),
+        }
+    ),
 )
 def test_a_run_that_does_not_count_ends_the_gate(
     made: Sequence[Made], baseline: Baseline | None, number: int

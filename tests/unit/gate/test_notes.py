@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 from support import records
+from support.cases import named
 from support.prepared import (
     FULL,
     Made,
@@ -83,15 +84,15 @@ CPU_ONLY = without(*(metric for metric in METRICS if metric not in PERIODS))
 
 @pytest.mark.parametrize(
     ("now", "blessed", "machine", "said"),
-    [
-        pytest.param(LACKING, LACKING, None, ["metrics-not-measured"], id="neither side"),
-        pytest.param(records.run(), LACKING, None, ["metrics-not-blessed"], id="not blessed"),
-        pytest.param(
-            records.run(), without(Metric.NCCL_MS), None, [], id="what is shown only is not missed"
-        ),
-        pytest.param(CPU_ONLY, CPU_ONLY, None, ["metrics-not-measured"], id="no GPU was used"),
-        pytest.param(CPU_ONLY, CPU_ONLY, NO_GPU, [], id="nor is there one"),
-    ],
+    named(
+        {
+            "neither side": (LACKING, LACKING, None, ["metrics-not-measured"]),
+            "not blessed": (records.run(), LACKING, None, ["metrics-not-blessed"]),
+            "what is shown only is not missed": (records.run(), without(Metric.NCCL_MS), None, []),
+            "no GPU was used": (CPU_ONLY, CPU_ONLY, None, ["metrics-not-measured"]),
+            "nor is there one": (CPU_ONLY, CPU_ONLY, NO_GPU, []),
+        }
+    ),
 )
 def test_what_was_not_judged_is_said_also_of_what_passed(
     now: Run, blessed: Run, machine: Machine | None, said: list[str]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+from support.cases import named
 
 from perfgate.judge.looks import AB_PLAN, INTERLEAVED_PLAN, SCREEN_PLAN, STORED_PLAN
 from perfgate.model.metric import Basis, Metric
@@ -27,18 +28,20 @@ def verdict(
 
 @pytest.mark.parametrize(
     ("changed", "budgets"),
-    [
-        pytest.param({}, 1.5, id="its own change"),
-        pytest.param({"change": -0.1}, 0.0, id="a gain"),
-        pytest.param({"change": 0.04}, 2.0, id="two budgets"),
-        pytest.param({"estimate": 0.1}, 5.0, id="another estimate decides"),
-        pytest.param({"change": None}, math.inf, id="nobody knows how large"),
-        pytest.param({"budget": 0.0}, math.inf, id="nothing may be lost"),
-        pytest.param({"outcome": None}, 1.5, id="shown, and held to a budget"),
-        pytest.param({"outcome": None, "budget": None}, 0.0, id="shown only"),
-        pytest.param({"outcome": Outcome.PASSED, "change": 0.1}, 0.0, id="passed"),
-        pytest.param({"metric": Metric.SYNCS}, math.inf, id="a count that rose"),
-    ],
+    named(
+        {
+            "its own change": ({}, 1.5),
+            "a gain": ({"change": -0.1}, 0.0),
+            "two budgets": ({"change": 0.04}, 2.0),
+            "another estimate decides": ({"estimate": 0.1}, 5.0),
+            "nobody knows how large": ({"change": None}, math.inf),
+            "nothing may be lost": ({"budget": 0.0}, math.inf),
+            "shown, and held to a budget": ({"outcome": None}, 1.5),
+            "shown only": ({"outcome": None, "budget": None}, 0.0),
+            "passed": ({"outcome": Outcome.PASSED, "change": 0.1}, 0.0),
+            "a count that rose": ({"metric": Metric.SYNCS}, math.inf),
+        }
+    ),
 )
 def test_a_row_says_how_many_budgets_its_loss_is_estimated_at(
     changed: dict[str, object], budgets: float

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.cases import named
 from support.judging import blessed as baseline_of
 from support.judging import judged as verdict_of
 from support.judging import measured
@@ -84,11 +85,13 @@ def test_a_varying_count_that_rose_in_every_run_is_open_while_chance_makes_that(
 
 @pytest.mark.parametrize(
     ("found", "outcome"),
-    [
-        pytest.param(judged([1, 1], [2], max_runs=1), Outcome.REGRESSED, id="the only run allowed"),
-        pytest.param(judged(VARYING, [7] * 5), Outcome.REGRESSED, id="one that varies"),
-        pytest.param(judged([100] * 5, [101] * 5, budget=0.01), Outcome.PASSED, id="its budget"),
-    ],
+    named(
+        {
+            "the only run allowed": (judged([1, 1], [2], max_runs=1), Outcome.REGRESSED),
+            "one that varies": (judged(VARYING, [7] * 5), Outcome.REGRESSED),
+            "its budget": (judged([100] * 5, [101] * 5, budget=0.01), Outcome.PASSED),
+        }
+    ),
 )
 def test_a_count_is_judged_by_what_else_is_known(found: MetricVerdict, outcome: Outcome) -> None:
     assert found.outcome is outcome

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 from scipy import stats
+from support.cases import named
 from support.judging import Columns, blessed
 
 from perfgate.judge.compare import Learnt
@@ -52,12 +53,6 @@ def test_pairs_hold_what_the_noncentral_t_of_the_blessed_runs_says() -> None:
     assert held(steps(0.02), PAIRS) == pytest.approx(np.expm1(error * quantile), rel=1e-3)
 
 
-def test_stored_runs_of_one_occasion_hold_less_than_those_of_five() -> None:
-    one, five = held(steps(0.003), STORED), held(steps(0.003, runs=10), STORED, occasions=5)
-    assert 0.05 < one < 0.15
-    assert 0.02 < five < one / 2
-
-
 def test_the_same_may_be_asked_of_a_fuller_baseline() -> None:
     fuller = holds(blessed(steps(0.003)), M.STEP_MS, {}, fuller=(10, 5))
     assert fuller is not None
@@ -67,11 +62,13 @@ def test_the_same_may_be_asked_of_a_fuller_baseline() -> None:
 
 @pytest.mark.parametrize(
     ("columns", "metric"),
-    [
-        pytest.param({M.STEP_MS: [10.0]}, M.KERNEL_MS, id="not there"),
-        pytest.param({M.STEP_MS: [0.0, 10.0]}, M.STEP_MS, id="a step of no time"),
-        pytest.param({M.STEP_MS: [1e-10], M.GAP_MS: [1e300]}, M.GAP_MS, id="beyond all numbers"),
-    ],
+    named(
+        {
+            "not there": ({M.STEP_MS: [10.0]}, M.KERNEL_MS),
+            "a step of no time": ({M.STEP_MS: [0.0, 10.0]}, M.STEP_MS),
+            "beyond all numbers": ({M.STEP_MS: [1e-10], M.GAP_MS: [1e300]}, M.GAP_MS),
+        }
+    ),
 )
 def test_of_what_cannot_be_compared_nothing_is_held(columns: Columns, metric: Metric) -> None:
     assert holds(blessed(columns), metric, {}) is None
@@ -135,9 +132,9 @@ def test_an_unchanged_candidate_is_below_what_is_held(plan: Plan) -> None:
 SHIFTS = (0.0, 0.02, -0.02)
 
 
-def columns(idle: float, *, shifts: tuple[float, ...] = SHIFTS) -> Columns:
+def columns(idle: float) -> Columns:
     """Two runs of each occasion, the same but for the occasion; dealt in turn."""
-    steps = [10.0 * float(np.exp(shift)) for shift in (*shifts, *shifts)]
+    steps = [10.0 * float(np.exp(shift)) for shift in (*SHIFTS, *SHIFTS)]
     return {M.STEP_MS: steps, M.GAP_MS: [10.0 * idle] * len(steps)}
 
 

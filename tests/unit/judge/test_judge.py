@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from support.cases import named
 from support.judging import MOMENT, Columns, blessed, judged, measured
 
 from perfgate.judge.evidence import Evidence
@@ -73,29 +74,15 @@ def code(row: MetricVerdict) -> str | None:
 
 
 @pytest.mark.parametrize(
-    ("plan", "runs", "expected"),
-    [
-        pytest.param(SCREEN_PLAN, 3, (Outcome.INCONCLUSIVE, 5), id="a screen's first look goes on"),
-        pytest.param(SCREEN_PLAN, 5, (Outcome.PASSED, 5), id="and its second passes"),
-        pytest.param(STORED_PLAN, 3, (Outcome.INCONCLUSIVE, 5), id="stored, before its first look"),
-        pytest.param(STORED_PLAN, 5, (Outcome.PASSED, 5), id="stored"),
-        pytest.param(AB_PLAN, 3, (Outcome.PASSED, 3), id="pairs"),
-    ],
-)
-def test_unchanged_runs_pass_by_as_many_as_a_stage_takes(
-    plan: Plan, runs: int, expected: tuple[Outcome, int]
-) -> None:
-    assert said(of(columns(runs), plan=plan)) == expected
-
-
-@pytest.mark.parametrize(
     ("plan", "runs", "wanted"),
-    [
-        pytest.param(SCREEN_PLAN, 3, 3, id="a screen that does not pass is over"),
-        pytest.param(STORED_PLAN, 5, 8, id="stored"),
-        pytest.param(STORED_PLAN, 10, 10, id="stored, at its end"),
-        pytest.param(AB_PLAN, 3, 5, id="pairs"),
-    ],
+    named(
+        {
+            "a screen that does not pass is over": (SCREEN_PLAN, 3, 3),
+            "stored": (STORED_PLAN, 5, 8),
+            "stored, at its end": (STORED_PLAN, 10, 10),
+            "pairs": (AB_PLAN, 3, 5),
+        }
+    ),
 )
 def test_what_is_open_goes_on_to_the_next_look(plan: Plan, runs: int, wanted: int) -> None:
     noisy = {**columns(runs), M.STEP_MS: [10.0 * (1 + 20 * (j - 1)) * 1.02 for j in JITTER[:runs]]}
@@ -113,17 +100,15 @@ def test_too_few_runs_open_no_gate(plan: Plan) -> None:
 
 @pytest.mark.parametrize(
     ("pairs", "steps", "screened", "expected"),
-    [
-        pytest.param(
-            5, 1.0, [10.0, 10.0, 30.0], (Outcome.INCONCLUSIVE, 8), id="slow, before the last look"
-        ),
-        pytest.param(3, 1.05, [10.5] * 3, (Outcome.REGRESSED, 3), id="a loss as in the screen"),
-        pytest.param(
-            3, 1.05, [10.5, 10.5, 14.0], (Outcome.INCONCLUSIVE, 5), id="extreme, before five pairs"
-        ),
-        pytest.param(5, 1.0, [None], (Outcome.PASSED, 5), id="a screen without steps"),
-        pytest.param(5, 1.0, [0.0], (Outcome.PASSED, 5), id="a step that took no time"),
-    ],
+    named(
+        {
+            "slow, before the last look": (5, 1.0, [10.0, 10.0, 30.0], (Outcome.INCONCLUSIVE, 8)),
+            "a loss as in the screen": (3, 1.05, [10.5] * 3, (Outcome.REGRESSED, 3)),
+            "extreme, before five pairs": (3, 1.05, [10.5, 10.5, 14.0], (Outcome.INCONCLUSIVE, 5)),
+            "a screen without steps": (5, 1.0, [None], (Outcome.PASSED, 5)),
+            "a step that took no time": (5, 1.0, [0.0], (Outcome.PASSED, 5)),
+        }
+    ),
 )
 def test_what_a_screen_showed_counts_in_an_ab_run(
     pairs: int, steps: float, screened: list[float | None], expected: tuple[Outcome, int]
@@ -247,18 +232,17 @@ def test_a_loss_comes_before_what_is_missing_and_that_before_what_is_open() -> N
 
 @pytest.mark.parametrize(
     ("before", "now", "expected"),
-    [
-        pytest.param(
-            {M.NCCL_MS: [1.0]},
-            {M.NCCL_MS: [1.0] * 5},
-            Outcome.NOT_MEASURED,
-            id="nothing that is gated",
-        ),
-        pytest.param({M.SYNCS: [1.0]}, {M.SYNCS: [1.0] * 5}, Outcome.PASSED, id="counts alone"),
-        pytest.param(
-            BASE, {M.NCCL_MS: [1.0] * 5}, Outcome.NOT_MEASURED, id="all that is gated is missing"
-        ),
-    ],
+    named(
+        {
+            "nothing that is gated": (
+                {M.NCCL_MS: [1.0]},
+                {M.NCCL_MS: [1.0] * 5},
+                Outcome.NOT_MEASURED,
+            ),
+            "counts alone": ({M.SYNCS: [1.0]}, {M.SYNCS: [1.0] * 5}, Outcome.PASSED),
+            "all that is gated is missing": (BASE, {M.NCCL_MS: [1.0] * 5}, Outcome.NOT_MEASURED),
+        }
+    ),
 )
 def test_nothing_known_is_not_a_pass(before: Columns, now: Columns, expected: Outcome) -> None:
     assert judged(blessed(before), measured(now)).outcome is expected
@@ -266,11 +250,13 @@ def test_nothing_known_is_not_a_pass(before: Columns, now: Columns, expected: Ou
 
 @pytest.mark.parametrize(
     ("step", "gap", "expected", "why"),
-    [
-        pytest.param(1.0, 0.5, Outcome.PASSED, "idle-costs-nothing", id="kernels got faster"),
-        pytest.param(1.0, 0.0, Outcome.PASSED, "share-changed", id="no more idle time"),
-        pytest.param(1.05, 0.5, Outcome.REGRESSED, "share-changed", id="the step is longer"),
-    ],
+    named(
+        {
+            "kernels got faster": (1.0, 0.5, Outcome.PASSED, "idle-costs-nothing"),
+            "no more idle time": (1.0, 0.0, Outcome.PASSED, "share-changed"),
+            "the step is longer": (1.05, 0.5, Outcome.REGRESSED, "share-changed"),
+        }
+    ),
 )
 @pytest.mark.parametrize("plan", [AB_PLAN, INTERLEAVED_PLAN])
 def test_idle_time_that_does_not_make_the_step_longer_is_no_loss(
@@ -332,45 +318,17 @@ NOISY = [8.0 * (1 + 10 * (j - 1)) for j in JITTER[:5]]
 
 @pytest.mark.parametrize(
     ("now", "plan", "most", "why", "then"),
-    [
-        pytest.param(
-            {**columns(8), M.STEP_MS: SLOW},
-            AB_PLAN,
-            8,
-            "open-slow-runs",
-            "allow",
-            id="slow",
-        ),
-        pytest.param(columns(5, step=1.015), STORED_PLAN, 5, "open-at-budget", "allow", id="open"),
-        pytest.param(
-            columns(10, step=1.015),
-            STORED_PLAN,
-            10,
-            "open-at-budget",
-            None,
-            id="at its end",
-        ),
-        pytest.param(columns(2), STORED_PLAN, 2, "too-few", "allow", id="too few"),
-        pytest.param(
-            {**columns(5), M.KERNEL_MS: NOISY},
-            AB_PLAN,
-            5,
-            "open-at-budget",
-            "allow",
-            id="pairs",
-        ),
-        pytest.param(
-            {**columns(5), M.STEP_MS: [0.0] * 4 + [1.0]},
-            AB_PLAN,
-            5,
-            "open",
-            None,
-            id="zeros",
-        ),
-        pytest.param(
-            columns(2, step=1.015), STORED_PLAN, 10, "unsettled", None, id="between looks"
-        ),
-    ],
+    named(
+        {
+            "slow": ({**columns(8), M.STEP_MS: SLOW}, AB_PLAN, 8, "open-slow-runs", "allow"),
+            "open": (columns(5, step=1.015), STORED_PLAN, 5, "open-at-budget", "allow"),
+            "at its end": (columns(10, step=1.015), STORED_PLAN, 10, "open-at-budget", None),
+            "too few": (columns(2), STORED_PLAN, 2, "too-few", "allow"),
+            "pairs": ({**columns(5), M.KERNEL_MS: NOISY}, AB_PLAN, 5, "open-at-budget", "allow"),
+            "zeros": ({**columns(5), M.STEP_MS: [0.0] * 4 + [1.0]}, AB_PLAN, 5, "open", None),
+            "between looks": (columns(2, step=1.015), STORED_PLAN, 10, "unsettled", None),
+        }
+    ),
 )
 def test_what_stays_open_says_why_and_what_to_do(
     now: Columns, plan: Plan, most: int, why: str, then: str | None
@@ -449,20 +407,20 @@ def test_a_regression_that_one_rank_always_made_is_a_rise_where_others_make_it_t
 
 @pytest.mark.parametrize(
     ("then", "now", "expected"),
-    [
-        pytest.param(
-            [BlessedRun(values={M.STEP_MS: 10.0, M.SYNCS: 1.0})] * 5,
-            (1.0, 1.0, 1.0),
-            (Outcome.PASSED, "count-same"),
-            id="a baseline without each rank's is judged by the most",
-        ),
-        pytest.param(
-            [BlessedRun.of(of_ranks(4.0 + n % 2, 0.0)) for n in range(5)],
-            (6.0, 1.0),
-            (Outcome.REGRESSED, "count-of-process"),
-            id="one that varies does not hide an exact one of another rank",
-        ),
-    ],
+    named(
+        {
+            "a baseline without each rank's is judged by the most": (
+                [BlessedRun(values={M.STEP_MS: 10.0, M.SYNCS: 1.0})] * 5,
+                (1.0, 1.0, 1.0),
+                (Outcome.PASSED, "count-same"),
+            ),
+            "one that varies does not hide an exact one of another rank": (
+                [BlessedRun.of(of_ranks(4.0 + n % 2, 0.0)) for n in range(5)],
+                (6.0, 1.0),
+                (Outcome.REGRESSED, "count-of-process"),
+            ),
+        }
+    ),
 )
 def test_counts_of_ranks_that_are_not_all_known_or_exact(
     then: Sequence[BlessedRun], now: tuple[float, ...], expected: tuple[Outcome, str]
@@ -518,14 +476,16 @@ def test_counts_alone_end_a_gate_by_a_rise_that_a_second_run_confirms_and_nothin
 
 @pytest.mark.parametrize(
     ("launches", "graphs", "step", "outcome", "judged_graphs"),
-    [
-        pytest.param(0.0, 1.0, 0.5, Outcome.IMPROVED, False, id="all of it in one graph"),
-        pytest.param(40.0, 3.0, 1.0, Outcome.IMPROVED, False, id="some of it, at an equal step"),
-        pytest.param(0.0, 1.0, 1.1, Outcome.REGRESSED, False, id="in a slower graph"),
-        pytest.param(100.0, 1.0, 1.0, Outcome.REGRESSED, True, id="and what was launched as well"),
-        pytest.param(90.0, 1.0, 1.0, Outcome.REGRESSED, True, id="a few of them"),
-        pytest.param(99.0, 0.0, 1.0, Outcome.REGRESSED, True, id="nothing in graphs"),
-    ],
+    named(
+        {
+            "all of it in one graph": (0.0, 1.0, 0.5, Outcome.IMPROVED, False),
+            "some of it, at an equal step": (40.0, 3.0, 1.0, Outcome.IMPROVED, False),
+            "in a slower graph": (0.0, 1.0, 1.1, Outcome.REGRESSED, False),
+            "and what was launched as well": (100.0, 1.0, 1.0, Outcome.REGRESSED, True),
+            "a few of them": (90.0, 1.0, 1.0, Outcome.REGRESSED, True),
+            "nothing in graphs": (99.0, 0.0, 1.0, Outcome.REGRESSED, True),
+        }
+    ),
 )
 def test_graphs_in_place_of_launches_are_judged_by_the_step(
     launches: float, graphs: float, step: float, outcome: Outcome, *, judged_graphs: bool

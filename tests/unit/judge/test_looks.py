@@ -5,11 +5,6 @@ from __future__ import annotations
 import pytest
 
 from perfgate.judge.looks import (
-    AB_PLAN,
-    INTERLEAVED_PLAN,
-    SCREEN_PLAN,
-    STORED_PLAN,
-    Plan,
     step_down,
 )
 
@@ -33,17 +28,3 @@ def test_each_loss_leaves_more_to_spend_for_the_next(
     levels: dict[str, float | None], lost: str
 ) -> None:
     assert step_down(levels, workloads=4) == set(lost)
-
-
-@pytest.mark.parametrize(
-    ("plan", "levels"),
-    [
-        (INTERLEAVED_PLAN, [0.975, 0.995, 0.995, 0.995]),
-        (AB_PLAN, [0.975] * 4),
-        (STORED_PLAN, [0.975] * 3),
-        (SCREEN_PLAN, [0.975] * 2),
-    ],
-    ids=lambda of: of.stage if isinstance(of, Plan) else None,
-)
-def test_later_looks_in_blocks_pass_by_a_higher_bound(plan: Plan, levels: list[float]) -> None:
-    assert [plan.pass_confidence(runs) for runs in plan.looks] == levels

@@ -29,12 +29,6 @@ def test_the_scale_is_that_of_the_prior_and_of_the_median_distance() -> None:
     )
 
 
-def test_a_side_that_lies_half_here_and_half_there_is_kept_as_it_is() -> None:
-    halves = np.array([0.0, 0.0, 0.9, 0.9])
-    found = keep((np.zeros(10), halves), prior_sd=PRIOR, budget=BUDGET)
-    assert found.flags[1].all()
-
-
 @pytest.mark.parametrize(
     ("here", "there", "runs", "others"), [(2, 0, 3, 5), (0, 2, 3, 5), (3, 2, 3, 5), (5, 2, 12, 12)]
 )

@@ -38,10 +38,10 @@ anything = st.one_of(
 
 @st.composite
 def columns_of(
-    draw: st.DrawFn, values: st.SearchStrategy[float | None], *, most: int = 12, least: int = 1
+    draw: st.DrawFn, values: st.SearchStrategy[float | None], *, least: int = 1
 ) -> Columns:
     """Draw some metrics over equally many runs."""
-    runs = draw(st.integers(least, most))
+    runs = draw(st.integers(least, 12))
     metrics = draw(st.lists(st.sampled_from((*CLOCKS, *COUNTS)), unique=True, min_size=1))
     return {metric: draw(st.lists(values, min_size=runs, max_size=runs)) for metric in metrics}
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.cases import named
 from support.judging import MOMENT, blessed, judged, measured
 
 from perfgate.judge.look import look_at
@@ -24,10 +25,9 @@ NO_STEPS = {Metric.STEP_MS: note("no-steps")}
 PLANS = (SCREEN_PLAN, STORED_PLAN, AB_PLAN, INTERLEAVED_PLAN)
 
 
-def rule(plan: Plan, metric: Metric = Metric.STEP_MS, **changed: object) -> TimeRule:
-    made = TimeRule(
-        metric=metric, budget=SPECS[metric].budget, occasion_runs=(5,), shares=4, plan=plan
-    )
+def rule(plan: Plan, **changed: object) -> TimeRule:
+    step = Metric.STEP_MS
+    made = TimeRule(metric=step, budget=SPECS[step].budget, occasion_runs=(5,), shares=4, plan=plan)
     return replace(made, **changed)  # type: ignore[arg-type]
 
 
@@ -55,9 +55,8 @@ def outcome(
     *,
     before: Sequence[float] = STEADY,
     metric: Metric = Metric.STEP_MS,
-    max_runs: int = 29,
 ) -> Outcome | None:
-    return verdict_of(plan, now, before=before, metric=metric, max_runs=max_runs)[1].outcome
+    return verdict_of(plan, now, before=before, metric=metric)[1].outcome
 
 
 def times(factor: float, values: Sequence[float] = STEADY) -> list[float]:
@@ -87,35 +86,28 @@ M, KERNELS = Metric, times(0.05)
 
 @pytest.mark.parametrize(
     ("before", "now", "metric", "expected"),
-    [
-        pytest.param([10.0, 10.01], [20.0, 20.1], M.STEP_MS, Outcome.INCONCLUSIVE, id="two pairs"),
-        pytest.param(
-            [*STEADY, *STEADY[:3]],
-            times(1.05, EXTREME),
-            M.STEP_MS,
-            Outcome.REGRESSED,
-            id="an extreme run, from five pairs on",
-        ),
-        pytest.param(
-            KERNELS, times(1.03, KERNELS), M.KERNEL_MS, Outcome.PASSED, id="a tenth of the step's"
-        ),
-        pytest.param(
-            KERNELS, times(1.06, KERNELS), M.KERNEL_MS, Outcome.REGRESSED, id="more of the kernels"
-        ),
-        pytest.param(IDLE, IDLE, M.GAP_MS, Outcome.PASSED, id="idle"),
-        pytest.param(
-            IDLE, [ms + 0.5 for ms in IDLE], M.GAP_MS, Outcome.REGRESSED, id="5 % of a step"
-        ),
-        pytest.param([0.0] * 3, [0.0] * 3, M.KERNEL_MS, Outcome.PASSED, id="0 on both sides"),
-        pytest.param([0.0] * 3, [1.0] * 3, M.KERNEL_MS, Outcome.REGRESSED, id="from 0"),
-        pytest.param([0.0] * 3, [1.0] * 2, M.KERNEL_MS, Outcome.INCONCLUSIVE, id="from 0 in two"),
-        pytest.param([1.0] * 3, [0.0] * 3, M.KERNEL_MS, Outcome.NOT_MEASURED, id="to 0"),
-        pytest.param([1.0, 0.0, 1.0], [1.0] * 3, M.KERNEL_MS, Outcome.INCONCLUSIVE, id="0 in some"),
-        pytest.param(
-            [1e-300] * 3, [1e300] * 3, M.KERNEL_MS, Outcome.INCONCLUSIVE, id="beyond all numbers"
-        ),
-        pytest.param([1.0] * 3, [1e300] * 3, M.GAP_MS, Outcome.INCONCLUSIVE, id="and in a share"),
-    ],
+    named(
+        {
+            "two pairs": ([10.0, 10.01], [20.0, 20.1], M.STEP_MS, Outcome.INCONCLUSIVE),
+            "an extreme run, from five pairs on": (
+                [*STEADY, *STEADY[:3]],
+                times(1.05, EXTREME),
+                M.STEP_MS,
+                Outcome.REGRESSED,
+            ),
+            "a tenth of the step's": (KERNELS, times(1.03, KERNELS), M.KERNEL_MS, Outcome.PASSED),
+            "more of the kernels": (KERNELS, times(1.06, KERNELS), M.KERNEL_MS, Outcome.REGRESSED),
+            "idle": (IDLE, IDLE, M.GAP_MS, Outcome.PASSED),
+            "5 % of a step": (IDLE, [ms + 0.5 for ms in IDLE], M.GAP_MS, Outcome.REGRESSED),
+            "0 on both sides": ([0.0] * 3, [0.0] * 3, M.KERNEL_MS, Outcome.PASSED),
+            "from 0": ([0.0] * 3, [1.0] * 3, M.KERNEL_MS, Outcome.REGRESSED),
+            "from 0 in two": ([0.0] * 3, [1.0] * 2, M.KERNEL_MS, Outcome.INCONCLUSIVE),
+            "to 0": ([1.0] * 3, [0.0] * 3, M.KERNEL_MS, Outcome.NOT_MEASURED),
+            "0 in some": ([1.0, 0.0, 1.0], [1.0] * 3, M.KERNEL_MS, Outcome.INCONCLUSIVE),
+            "beyond all numbers": ([1e-300] * 3, [1e300] * 3, M.KERNEL_MS, Outcome.INCONCLUSIVE),
+            "and in a share": ([1.0] * 3, [1e300] * 3, M.GAP_MS, Outcome.INCONCLUSIVE),
+        }
+    ),
 )
 def test_pairs_are_judged(
     before: list[float], now: list[float], metric: Metric, expected: Outcome

@@ -127,14 +127,6 @@ def test_a_file_of_another_user_is_locked_all_the_same(tmp_path: Path, mode: int
     assert (done.stdout, done.stderr) == ("held\n", "")
 
 
-def test_a_link_in_place_of_a_lock_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "GPU-a.lock").symlink_to(tmp_path / "precious")
-    with pytest.raises(StoreFailed) as caught:
-        free([A], tmp_path)
-    assert caught.value.code == "lock-unusable"
-    assert not (tmp_path / "precious").exists()
-
-
 def test_gates_that_share_no_tmp_are_given_a_folder(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

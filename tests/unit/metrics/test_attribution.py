@@ -17,50 +17,14 @@ from perfgate.model.sample import OUTSIDE_RANGES
 from perfgate.model.timeline import Timeline
 
 
-def segments_of(
-    timeline: Timeline, step: str | None = "step", *, is_pattern: bool = False
-) -> Segments:
-    (steps,) = find_steps(timeline, step=step, is_pattern=is_pattern, steps=1000)
+def segments_of(timeline: Timeline, step: str | None = "step") -> Segments:
+    (steps,) = find_steps(timeline, step=step, steps=1000)
     return cut(timeline.ranges, steps)
 
 
 def labels_at(segments: Segments, columns: list[int]) -> list[str]:
     at = segments.at(np.array(columns, np.int64) * 10**6)
     return [segments.labels[label] for label in segments.label[at]]
-
-
-def test_the_innermost_range_at_each_moment() -> None:
-    segments = segments_of(
-        draw("""
-range    |-----------step-----------|  |step|
-range      |--A--|  |-----B------|
-range                  |-C-|
-        """)
-    )
-    assert labels_at(segments, [0, 9, 10, 11, 18, 20, 22, 26, 27, 33, 36, 38, 39, 60]) == [
-        OUTSIDE_RANGES,
-        "step",
-        "step",
-        "A",
-        "step",
-        "B",
-        "B",
-        "C",
-        "B",
-        "step",
-        OUTSIDE_RANGES,
-        OUTSIDE_RANGES,
-        "step",
-        OUTSIDE_RANGES,
-    ]
-    assert segments.step[segments.at(np.array([0, 10, 36, 38, 39, 60]) * 10**6)].tolist() == [
-        -1,
-        0,
-        -1,
-        -1,
-        1,
-        -1,
-    ]
 
 
 @pytest.mark.parametrize("name", ["a", "z"])

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
+from support.cases import named
 from support.measuring import codes, copied, only
 from support.timelines import Call, Op, Range, build, draw
 
@@ -136,13 +137,15 @@ def recorded_in(steps: Sequence[int]) -> ProcessSample:
 
 @pytest.mark.parametrize(
     ("recorded", "first", "last"),
-    [
-        pytest.param(range(20), 21, 30, id="the last third"),
-        pytest.param(range(29), 30, 30, id="the last one"),
-        pytest.param(range(6, 30), 1, 6, id="the first"),
-        pytest.param([*range(10), *range(13, 30)], 11, 13, id="three between"),
-        pytest.param([k for k in range(20) if k != 7], 21, 30, id="and a batch skipped"),
-    ],
+    named(
+        {
+            "the last third": (range(20), 21, 30),
+            "the last one": (range(29), 30, 30),
+            "the first": (range(6, 30), 1, 6),
+            "three between": ([*range(10), *range(13, 30)], 11, 13),
+            "and a batch skipped": ([k for k in range(20) if k != 7], 21, 30),
+        }
+    ),
 )
 def test_steps_of_which_nothing_but_their_ranges_was_recorded_are_no_idle_time(
     recorded: Sequence[int], first: int, last: int
@@ -200,12 +203,14 @@ def test_kernels_between_the_steps_whose_calls_were_lost_are_of_no_step(
 @pytest.mark.parametrize(("held", "lost"), [(40, 0), (38, 0), (30, 10)])
 @pytest.mark.parametrize(
     "empty",
-    [
-        pytest.param([0] * 40, id="none"),
-        pytest.param([1] * 40, id="one a step"),
-        pytest.param([2, 0, 0, 0] * 10, id="some in every fourth"),
-        pytest.param([*[0] * 39, 9], id="many in the last"),
-    ],
+    named(
+        {
+            "none": ([0] * 40,),
+            "one a step": ([1] * 40,),
+            "some in every fourth": ([2, 0, 0, 0] * 10,),
+            "many in the last": ([*[0] * 39, 9],),
+        }
+    ),
 )
 def test_copies_that_the_capture_lacks_and_calls_that_copy_nothing(
     held: int, lost: int, empty: Sequence[int]

@@ -7,41 +7,12 @@ import dataclasses
 import numpy as np
 import pytest
 from support.measuring import only
-from support.timelines import Call, Op, Range, build, draw
+from support.timelines import Op, Range, build, draw
 
 from perfgate.metrics.measure import measure
 from perfgate.model.errors import StepsNotFound
 from perfgate.model.metric import Metric
-from perfgate.model.timeline import CapturedGpu, SmallInts
-
-
-def test_each_process_has_its_own_steps_calls_and_devices() -> None:
-    # Both processes use the same correlation ids, as they do in real captures.
-    timeline = build(
-        ranges=[
-            Range(start=t, end=t + 50, pid=p)
-            for p, first in ((1, 0), (2, 30))
-            for t in range(first, first + 300, 100)
-        ],
-        calls=[
-            Call(start=t + 5, end=t + 6, pid=p, correlation=i)
-            for p, first in ((1, 0), (2, 30))
-            for i, t in enumerate(range(first, first + 300, 100))
-        ],
-        kernels=[
-            Op(start=t + 10, end=t + 10 + 10 * p, pid=p, device=p - 1, correlation=i)
-            for p, first in ((1, 0), (2, 30))
-            for i, t in enumerate(range(first, first + 300, 100))
-        ],
-        gpus=[CapturedGpu(device=0, name="NVIDIA H200", uuid=None)],
-    )
-    one, two = measure(timeline, step="step")
-    assert (one.pid, two.pid) == (1, 2)
-    assert (one.values[Metric.KERNEL_MS], two.values[Metric.KERNEL_MS]) == (10 / 1e6, 20 / 1e6)
-    assert (one.values[Metric.GAP_MS], two.values[Metric.GAP_MS]) == (90 / 1e6, 80 / 1e6)
-    assert one.values[Metric.LAUNCHES] == two.values[Metric.LAUNCHES] == 1.0
-    assert [device.name for device in one.devices] == ["NVIDIA H200"]
-    assert [device.name for device in two.devices] == [None]
+from perfgate.model.timeline import SmallInts
 
 
 def test_h2d_share_of_memory_time_is_over_the_whole_capture() -> None:
@@ -111,25 +82,6 @@ def test_names_and_calls_are_found_under_sparse_and_negative_keys() -> None:
         ),
     )
     assert only(sparse) == only(timeline)
-
-
-def test_steps_without_a_gpu_are_made_of_their_ranges_own_time() -> None:
-    # Completions 9, 19, 29, 39: the last two periods count, each with 1 between the steps.
-    ranges = [
-        one
-        for k in range(4)
-        for one in (
-            Range(start=10_000_000 * k, end=10_000_000 * k + 9_000_000, name="step"),
-            Range(start=10_000_000 * k + 1_000_000, end=10_000_000 * k + 8_000_000, name="forward"),
-            Range(
-                start=10_000_000 * k + 2_000_000, end=10_000_000 * k + 5_000_000, name="attention"
-            ),
-        )
-    ]
-    (sample,) = measure(build(ranges=ranges), step="step", steps=4)
-    own = {row.name: row.values[Metric.STEP_MS] for row in sample.ranges}
-    assert own == {"forward": 4.0, "attention": 3.0, "step": 2.0, "(no range)": 1.0}
-    assert sum(own.values()) == sample.values[Metric.STEP_MS] == 10.0
 
 
 def test_what_only_some_far_longer_steps_do_is_no_part_of_a_step() -> None:

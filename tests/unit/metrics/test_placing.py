@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from support.timelines import PID, draw, permuted, shifted
+from support.timelines import draw, permuted, shifted
 
 from perfgate.metrics.placing import place
 from perfgate.model.reports import Finding, PlacedFindings, Placing, RuleName
@@ -43,35 +43,6 @@ range             |--load--|  |--forward--|               |--load--|  |--forward
 launch              ^a           ^b                         ^c
 h2d pageable                      |-a--||--b--|                          |--c--|
 """
-
-
-def test_a_copy_lies_where_it_was_launched_and_not_where_it_ran() -> None:
-    timeline = draw(COPIES)
-    assert placed(of_operations(timeline), timeline) == {
-        (COPY, "load"): PlacedFindings(count=1.0, ms=5.5),
-        (COPY, "forward"): PlacedFindings(count=0.5, ms=3.0),
-    }
-
-
-CALLS = """
-range          |---------step---------|    |---------step---------|
-range            |---forward---|             |---forward---|
-call                |-sync-|     |-sync-|           |-sync-|         |-sync-|
-call thread2      |sync|
-"""
-
-
-def test_a_call_lies_where_it_begins_on_whichever_thread() -> None:
-    timeline = draw(CALLS)
-    calls = timeline.calls
-    found = [
-        Finding(rule=SYNC, start_ns=start, duration_ns=end - start, pid=PID)
-        for start, end in zip(calls.start.tolist(), calls.end.tolist(), strict=True)
-    ]
-    assert placed(found, timeline) == {
-        (SYNC, "forward"): PlacedFindings(count=1.5, ms=9.5),
-        (SYNC, "step"): PlacedFindings(count=0.5, ms=3.5),
-    }
 
 
 def test_of_several_processes_the_mean_is_reported() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from support.cases import named
+from support.refused import refused
 from support.timelines import Call, Op, Range, build, draw
 
 from perfgate.metrics.kinds import kinds_of
@@ -89,83 +91,76 @@ def test_what_matches_only_behind_a_colon_is_no_step_where_others_match_whole(be
 
 @pytest.mark.parametrize(
     ("picture", "expected", "noted"),
-    [
-        pytest.param(
-            """
+    named(
+        {
+            "nested: the outermost": (
+                """
             range   |------step------|  |------step------|
             range     |-step-|            |-step-|
             """,
-            [(20, 37), (40, 57)],
-            [],
-            id="nested: the outermost",
-        ),
-        pytest.param(
-            """
+                [(20, 37), (40, 57)],
+                [],
+            ),
+            "in flight: until the next begins": (
+                """
             startend   |---step---|        |---step---|
             startend         |---step---|
             """,
-            [(23, 29), (29, 40), (43, 54)],
-            [],
-            id="in flight: until the next begins",
-        ),
-        pytest.param(
-            """
+                [(23, 29), (29, 40), (43, 54)],
+                [],
+            ),
+            "in flight: ends in any order": (
+                """
             startend   |-------step--------|       |-step--|
             startend      |-step--|   |--step---|
             """,
-            [(23, 26), (26, 34), (38, 48), (51, 59)],
-            [],
-            id="in flight: ends in any order",
-        ),
-        pytest.param(
-            """
+                [(23, 26), (26, 34), (38, 48), (51, 59)],
+                [],
+            ),
+            "two threads: that with most": (
+                """
             range            |-------step-------|
             range thread2      |-step-| |-step-| |-step-|
             """,
-            [(31, 38), (40, 47), (49, 56)],
-            ["one-thread-measured"],
-            id="two threads: that with most",
-        ),
-        pytest.param(
-            """
+                [(31, 38), (40, 47), (49, 56)],
+                ["one-thread-measured"],
+            ),
+            "two threads: each with a loop": (
+                """
             range            |---step---|   |---step---|
             range thread2      |-step-| |-step-| |-step-|
             """,
-            [(31, 38), (40, 47), (49, 56)],
-            ["loops-at-once"],
-            id="two threads: each with a loop",
-        ),
-        pytest.param(
-            """
+                [(31, 38), (40, 47), (49, 56)],
+                ["loops-at-once"],
+            ),
+            "never closed": (
+                """
             range            |--step--| |--step--|
             range unclosed                         |--step--|
             """,
-            [(29, 38), (40, 49)],
-            ["ranges-unclosed"],
-            id="never closed",
-        ),
-        pytest.param(
-            """
+                [(29, 38), (40, 49)],
+                ["ranges-unclosed"],
+            ),
+            "cut by the end of the capture": (
+                """
             range   |---step---|  |---step---|  |---step---|
             range     |-a-|         |-a-|              |-a-|
             """,
-            [(20, 31), (34, 45)],
-            ["last-step-cut"],
-            id="cut by the end of the capture",
-        ),
-        pytest.param(
-            "range  |---step---|  |---step---|  |-step-|",
-            [(7, 18), (21, 32)],
-            ["last-step-cut"],
-            id="shorter than all others",
-        ),
-        pytest.param(
-            "range  |---step---|  |---step---|  |-step-|   |later|",
-            [(7, 18), (21, 32), (35, 42)],
-            [],
-            id="short, and not the end",
-        ),
-    ],
+                [(20, 31), (34, 45)],
+                ["last-step-cut"],
+            ),
+            "shorter than all others": (
+                "range  |---step---|  |---step---|  |-step-|",
+                [(7, 18), (21, 32)],
+                ["last-step-cut"],
+            ),
+            "short, and not the end": (
+                "range  |---step---|  |---step---|  |-step-|   |later|",
+                [(7, 18), (21, 32), (35, 42)],
+                [],
+            ),
+        }
+    ),
 )
 def test_which_ranges_are_steps(
     picture: str, expected: list[tuple[int, int]], noted: list[str]
@@ -242,9 +237,8 @@ def open_steps() -> Timeline:
     ],
 )
 def test_why_there_is_no_step(timeline: Timeline, warmup: int, code: str) -> None:
-    with pytest.raises(StepsNotFound) as raised:
+    with refused(StepsNotFound, code):
         measure(timeline, step="step", warmup=warmup)
-    assert raised.value.code == code
 
 
 def test_ranges_that_were_pushed_and_never_popped_are_no_warm_up_alone() -> None:
@@ -259,9 +253,8 @@ def test_ranges_that_were_pushed_and_never_popped_are_no_warm_up_alone() -> None
 
 
 def test_a_broken_pattern_is_a_mistake_of_configuration() -> None:
-    with pytest.raises(ConfigInvalid) as raised:
+    with refused(ConfigInvalid, "step-not-a-pattern"):
         measure(turns(("step", 0, 50)), step="Batch (", is_pattern=True)
-    assert raised.value.code == "step-not-a-pattern"
 
 
 # --- the whole window --------------------------------------------------------
@@ -280,9 +273,8 @@ def test_the_window_reaches_from_the_first_call_or_operation_to_the_last_operati
     cpu = build(ranges=[Range(start=3, end=200), Range(start=10, end=20, thread=9)])
     (one,) = find_steps(cpu, step=None)
     assert (one.starts.tolist(), one.ends.tolist(), one.thread) == ([3], [200], 1)
-    with pytest.raises(StepsNotFound) as raised:
+    with refused(StepsNotFound, "nothing-captured"):
         measure(build(), step=None)
-    assert raised.value.code == "nothing-captured"
 
 
 # --- steps of a decorated workload ---------------------------------------------
@@ -311,9 +303,8 @@ def test_of_a_marked_loop_only_its_own_steps_are_measured() -> None:
 
 def test_steps_of_other_processes_stand_in_for_none_of_a_marked_loop() -> None:
     foreign = [Range(start=10 * n, end=10 * n + 5, pid=7) for n in range(4)]
-    with pytest.raises(StepsNotFound) as raised:
+    with refused(StepsNotFound, "steps-all-of-others"):
         measure(build(ranges=[START, *foreign]), step="step", steps=4)
-    assert raised.value.code == "steps-all-of-others"
 
 
 @pytest.mark.parametrize(

@@ -6,29 +6,13 @@ import dataclasses
 
 import numpy as np
 import pytest
-from support.measuring import GRAPH_MODE, NODE_MODE, of_range, only
+from support.measuring import of_range, only
 from support.timelines import Call, Range, build, draw
 
 from perfgate.metrics.measure import measure
 from perfgate.model.metric import CALLED, EXPOSED, Metric
 from perfgate.model.note import note
 from perfgate.model.sample import OUTSIDE_RANGES, ProcessSample
-
-
-def test_backward_launched_from_another_thread_belongs_to_backward() -> None:
-    sample = only(
-        draw("""
-        range              |---------step--------| |---------step--------| |---------step--------|
-        range                |-fwd-| |-backward-|    |-fwd-| |-backward-|    |-fwd-| |-backward-|
-        launch               ^a                      ^b                      ^c
-        launch thread2                ^x  ^y                  ^z                      ^w
-        kernel                |-a-|   |x||-y-|        |-b-|   |z|             |-c-|   |w|
-        """)
-    )
-    assert of_range(sample, "fwd", Metric.KERNEL_MS) == 4.0
-    assert of_range(sample, "backward", Metric.KERNEL_MS) == (2 + 4 + 2 + 2) / 3
-    assert of_range(sample, "backward", Metric.LAUNCHES) == 4 / 3
-    assert sample.values[Metric.LAUNCHES] == 2.0
 
 
 def test_ranges_of_another_thread_are_not_the_innermost_ones() -> None:
@@ -87,16 +71,6 @@ def test_managed_memory_migrations_are_time_of_the_step_they_begin_in_and_no_cou
     assert sample.values[Metric.H2D_COPIES] == 0.0
     assert sample.values[Metric.H2D_BYTES] == 0.0
     assert sample.notes == ()
-
-
-def test_a_cuda_graph_is_equally_busy_traced_whole_and_by_node() -> None:
-    whole, by_node = only(draw(GRAPH_MODE)), only(draw(NODE_MODE))
-    assert whole.values == by_node.values
-    assert whole.values[Metric.KERNEL_MS] == 8.0
-    assert whole.values[Metric.GAP_MS] == 8.0
-    assert whole.values[Metric.GRAPH_LAUNCHES] == 1.0
-    assert whole.values[Metric.LAUNCHES] == 0.0
-    assert [row.name for row in whole.kernels] == ["CUDA graph"]
 
 
 def test_processes_that_share_a_device_expose_only_what_neither_hides() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pytest
+from support.cases import named
 from support.timelines import Call, Op, Range, build
 
 from perfgate.metrics.measure import measure
@@ -74,76 +75,62 @@ LONG = {3: 52.0}
 
 @pytest.mark.parametrize(
     ("timeline", "expected"),
-    [
-        pytest.param(loop(steps()), None, id="all alike"),
-        pytest.param(
-            loop(steps(300, 10, 10, 40), calls={0: [CODE], 3: [MEMORY, CODE]}), 4, id="code"
-        ),
-        pytest.param(loop(steps(10, 10, 10, 13), calls={3: [CODE]}, thread=7), 4, id="thread"),
-        # A longer batch takes memory as well.
-        pytest.param(
-            loop(steps(10, 10, 10, 60), calls={3: [MEMORY]}, kernels=LONG), None, id="batch"
-        ),
-        pytest.param(
-            loop(steps(10, 10, 10, 60), calls={3: [CODE]}, kernels=LONG), 4, id="loads code"
-        ),
-        pytest.param(
-            loop(steps(10, 10, 10, 60), calls={3: [MEMORY]}, lasting=20 * MS, kernels=LONG),
-            4,
-            id="calls last",
-        ),
-        pytest.param(loop(steps(10, 10, 10, 60), calls={3: [MEMORY]}), 4, id="nothing runs"),
-        pytest.param(
-            loop(steps(10, 10, 10, 60), kernels={3: 12.0}, trials={3: 4}, calls={3: [MEMORY]}),
-            4,
-            id="trials",
-        ),
-        pytest.param(
-            loop(steps(), kernels={0: 9.0}, trials={0: 4}, calls={0: [MEMORY] * 2}),
-            1,
-            id="autotuner",
-        ),
-        # Compiling may fill most of a short window.
-        pytest.param(
-            loop(steps(*[500.0] * 8, of=12), calls={n: [CODE] for n in range(8)}), 8, id="most"
-        ),
-        pytest.param(
-            loop(steps(*[500.0] * 8, of=12), calls={n: [MEMORY] for n in range(8)}),
-            None,
-            id="most, memory",
-        ),
-        pytest.param(
-            loop(steps(*[500.0] * 8, of=12), calls={n: [CODE] for n in range(12)}),
-            None,
-            id="in all",
-        ),
-        pytest.param(
-            loop(
-                [*steps(*[500.0] * 9, of=24), 600.0, *[10.0] * 5],
-                calls={n: [CODE] * 4 for n in range(9)},
+    named(
+        {
+            "all alike": (loop(steps()), None),
+            "code": (loop(steps(300, 10, 10, 40), calls={0: [CODE], 3: [MEMORY, CODE]}), 4),
+            "thread": (loop(steps(10, 10, 10, 13), calls={3: [CODE]}, thread=7), 4),
+            # A longer batch takes memory as well.
+            "batch": (loop(steps(10, 10, 10, 60), calls={3: [MEMORY]}, kernels=LONG), None),
+            "loads code": (loop(steps(10, 10, 10, 60), calls={3: [CODE]}, kernels=LONG), 4),
+            "calls last": (
+                loop(steps(10, 10, 10, 60), calls={3: [MEMORY]}, lasting=20 * MS, kernels=LONG),
+                4,
             ),
-            9,
-            id="a slow step later",
-        ),
-        pytest.param(loop(steps(90, 80, 60, 50, 30)), 5, id="far slower at the start"),
-        pytest.param(
-            loop(steps(90, 80, 60, 50, 30), kernels={0: 82, 1: 72, 2: 52, 3: 42, 4: 22}),
-            None,
-            id="batches",
-        ),
-        pytest.param(loop(steps(10, 10, 10, 10, 60)), None, id="one slow step"),
-        pytest.param(loop(steps(10, 10, 60, 50)), None, id="two at the start"),
-        pytest.param(loop(steps(*[30.0] * 8)), None, id="a pace that changes"),
-        pytest.param(loop([*steps(10, 10, 30, of=19), 35]), None, id="as slow later"),
-        pytest.param(loop(steps(10, 10, 12, 12), calls={2: [CODE]}), None, id="hardly slower"),
-        pytest.param(
-            loop(steps(10, 10, 10, 60), calls={3: ["cudaMallocAsync_v11020"]}),
-            None,
-            id="async memory",
-        ),
-        pytest.param(loop(steps(10, 10, 60, of=7), calls={2: [CODE]}), None, id="too few steps"),
-        pytest.param(loop(steps(*[10.0] * 15, 90), calls={15: [MEMORY]}), None, id="memory, late"),
-    ],
+            "nothing runs": (loop(steps(10, 10, 10, 60), calls={3: [MEMORY]}), 4),
+            "trials": (
+                loop(steps(10, 10, 10, 60), kernels={3: 12.0}, trials={3: 4}, calls={3: [MEMORY]}),
+                4,
+            ),
+            "autotuner": (
+                loop(steps(), kernels={0: 9.0}, trials={0: 4}, calls={0: [MEMORY] * 2}),
+                1,
+            ),
+            # Compiling may fill most of a short window.
+            "most": (loop(steps(*[500.0] * 8, of=12), calls={n: [CODE] for n in range(8)}), 8),
+            "most, memory": (
+                loop(steps(*[500.0] * 8, of=12), calls={n: [MEMORY] for n in range(8)}),
+                None,
+            ),
+            "in all": (
+                loop(steps(*[500.0] * 8, of=12), calls={n: [CODE] for n in range(12)}),
+                None,
+            ),
+            "a slow step later": (
+                loop(
+                    [*steps(*[500.0] * 9, of=24), 600.0, *[10.0] * 5],
+                    calls={n: [CODE] * 4 for n in range(9)},
+                ),
+                9,
+            ),
+            "far slower at the start": (loop(steps(90, 80, 60, 50, 30)), 5),
+            "batches": (
+                loop(steps(90, 80, 60, 50, 30), kernels={0: 82, 1: 72, 2: 52, 3: 42, 4: 22}),
+                None,
+            ),
+            "one slow step": (loop(steps(10, 10, 10, 10, 60)), None),
+            "two at the start": (loop(steps(10, 10, 60, 50)), None),
+            "a pace that changes": (loop(steps(*[30.0] * 8)), None),
+            "as slow later": (loop([*steps(10, 10, 30, of=19), 35]), None),
+            "hardly slower": (loop(steps(10, 10, 12, 12), calls={2: [CODE]}), None),
+            "async memory": (
+                loop(steps(10, 10, 10, 60), calls={3: ["cudaMallocAsync_v11020"]}),
+                None,
+            ),
+            "too few steps": (loop(steps(10, 10, 60, of=7), calls={2: [CODE]}), None),
+            "memory, late": (loop(steps(*[10.0] * 15, 90), calls={15: [MEMORY]}), None),
+        }
+    ),
 )
 def test_first_time_work_is_found_and_a_slow_step_alone_is_none(
     timeline: Timeline, expected: int | None
@@ -153,26 +140,26 @@ def test_first_time_work_is_found_and_a_slow_step_alone_is_none(
 
 @pytest.mark.parametrize(
     ("lengths", "calls", "is_found"),
-    [
-        pytest.param({15: 90.0}, {15: 1}, True, id="once"),
-        pytest.param({15: 90.0}, {}, False, id="without a call"),
-        pytest.param({12: 90.0, 14: 95.0}, {12: 1, 14: 1}, True, id="twice"),
-        pytest.param({5: 90.0, 16: 95.0}, {5: 1, 16: 1}, False, id="what comes again at the end"),
-        pytest.param({15: 58.0}, {15: 1}, False, id="a stall that a busy host explains"),
-        pytest.param({15: 19.0}, {15: 1}, False, id="not far longer"),
-        pytest.param(
-            {15: 90.0},
-            dict.fromkeys(range(4, 16, 2), 1),
-            False,
-            id="loading is part of a step's work",
-        ),
-        pytest.param(
-            {15: 90.0, 5: 90.0, 10: 90.0},
-            {5: 1},
-            True,
-            id="an evaluation whose first time loads code",
-        ),
-    ],
+    named(
+        {
+            "once": ({15: 90.0}, {15: 1}, True),
+            "without a call": ({15: 90.0}, {}, False),
+            "twice": ({12: 90.0, 14: 95.0}, {12: 1, 14: 1}, True),
+            "what comes again at the end": ({5: 90.0, 16: 95.0}, {5: 1, 16: 1}, False),
+            "a stall that a busy host explains": ({15: 58.0}, {15: 1}, False),
+            "not far longer": ({15: 19.0}, {15: 1}, False),
+            "loading is part of a step's work": (
+                {15: 90.0},
+                dict.fromkeys(range(4, 16, 2), 1),
+                False,
+            ),
+            "an evaluation whose first time loads code": (
+                {15: 90.0, 5: 90.0, 10: 90.0},
+                {5: 1},
+                True,
+            ),
+        }
+    ),
 )
 def test_code_that_is_loaded_late_is_first_time_work(
     lengths: Mapping[int, float], calls: Mapping[int, int], is_found: bool

@@ -7,6 +7,7 @@ import itertools
 from pathlib import Path
 
 import pytest
+from support.refused import refused
 
 from perfgate.model.errors import ConfigInvalid
 from perfgate.model.metric import Metric
@@ -129,9 +130,8 @@ def test_what_is_no_workload_file_is_refused(tmp_path: Path, text: str | bytes, 
 
 
 def test_a_file_that_is_gone_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigInvalid) as invalid:
+    with refused(ConfigInvalid, "workload-file-unreadable"):
         read_workload_file(tmp_path / "gone.yaml", root=tmp_path, settings=Settings())
-    assert invalid.value.code == "workload-file-unreadable"
 
 
 WRONG: dict[str, list[str]] = {

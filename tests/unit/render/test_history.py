@@ -43,10 +43,10 @@ VERSIONS = (
 )
 
 
-def history(*versions: BlessedVersion, metric: Metric = Metric.STEP_MS) -> History:
+def history(*versions: BlessedVersion) -> History:
     machine = MachineHistory(slug="nvidia-h200", gpu="NVIDIA H200", versions=versions)
     other = MachineHistory(slug="nvidia-l4", gpu="NVIDIA L4", versions=(version(8, 50.0),))
-    return History(workload="mlp", metric=metric, shallow=True, machines=(machine, other))
+    return History(workload="mlp", metric=Metric.STEP_MS, shallow=True, machines=(machine, other))
 
 
 @pytest.mark.parametrize("width", [80, 200])

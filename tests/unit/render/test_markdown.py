@@ -28,8 +28,8 @@ def regressed(workload: str = "mlp", **more: object) -> Verdict:
     return verdict.model_copy(update=more)
 
 
-def gate(*verdicts: Verdict, opens: bool = False, shut_by: tuple[str, ...] = ()) -> GateDocument:
-    return records.document(*verdicts, opens=opens, shut_by=shut_by)
+def gate(*verdicts: Verdict, shut_by: tuple[str, ...] = ()) -> GateDocument:
+    return records.document(*verdicts, opens=False, shut_by=shut_by)
 
 
 def rendered(markdown: str) -> str:

@@ -77,8 +77,8 @@ CONFLICT = WHOLE.replace(
 )
 
 
-def changed(*, sealed: bool = True, **change: object) -> str:
-    return edited(lambda content: content.update(change), sealed=sealed)
+def changed(**change: object) -> str:
+    return edited(lambda content: content.update(change), sealed=True)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from support.cases import named
 from support.processes import is_alive
 
 from perfgate.model.order import RUN_COOKIE
@@ -132,13 +133,15 @@ def test_of_very_much_output_the_log_keeps_both_ends_and_says_how_much_is_betwee
 
 @pytest.mark.parametrize(
     "program",
-    [
-        pytest.param(SAY_PID + "time.sleep(60)", id="silent"),
-        pytest.param(SAY_PID + "os.close(1); os.close(2); time.sleep(60)", id="closed its output"),
-        pytest.param(STUBBORN + SAY_PID + "time.sleep(60)", id="ignores SIGTERM"),
-        pytest.param(DAEMON + "time.sleep(60)", id="daemon of another session"),
-        pytest.param(HIDDEN + "time.sleep(60)", id="no mark, in another session"),
-    ],
+    named(
+        {
+            "silent": (SAY_PID + "time.sleep(60)",),
+            "closed its output": (SAY_PID + "os.close(1); os.close(2); time.sleep(60)",),
+            "ignores SIGTERM": (STUBBORN + SAY_PID + "time.sleep(60)",),
+            "daemon of another session": (DAEMON + "time.sleep(60)",),
+            "no mark, in another session": (HIDDEN + "time.sleep(60)",),
+        }
+    ),
 )
 def test_a_program_that_hangs_is_ended_after_its_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str
@@ -151,15 +154,18 @@ def test_a_program_that_hangs_is_ended_after_its_time(
 
 @pytest.mark.parametrize(
     "program",
-    [
-        pytest.param(DAEMON, id="daemon that left the session"),
-        pytest.param(
-            "import subprocess\n"
-            "one = subprocess.Popen(['sleep', '60'], env={'PATH': '/usr/bin:/bin'})\n"
-            "open('pid', 'w').write(str(one.pid))",
-            id="child without the mark that holds the output open",
-        ),
-    ],
+    named(
+        {
+            "daemon that left the session": (DAEMON,),
+            "child without the mark that holds the output open": (
+                (
+                    "import subprocess\n"
+                    "one = subprocess.Popen(['sleep', '60'], env={'PATH': '/usr/bin:/bin'})\n"
+                    "open('pid', 'w').write(str(one.pid))"
+                ),
+            ),
+        }
+    ),
 )
 def test_what_a_program_leaves_running_is_ended(tmp_path: Path, program: str) -> None:
     finished, _ = run(program, tmp_path)

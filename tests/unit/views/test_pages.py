@@ -89,8 +89,8 @@ def blessed(store: Store, result: Result) -> None:
     )
 
 
-def page(store: Store, *of: KeptResult, settings: Settings | None = None) -> PageData:
-    return page_of(document_of(of, settings or Settings(), store), store, Cleaner())
+def page(store: Store, *of: KeptResult) -> PageData:
+    return page_of(document_of(of, Settings(), store), store, Cleaner())
 
 
 def only(data: PageData) -> PageWorkload:

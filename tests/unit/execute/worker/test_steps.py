@@ -7,6 +7,7 @@ from collections.abc import Callable
 from types import ModuleType
 
 import pytest
+from support.cases import named
 from support.sides import CLOSING, END, OPENING, START, STEP, WARM, FakeNvtx, FakeTorch, made
 
 from perfgate.execute.worker import MeasuredSteps, StepsMisused
@@ -55,13 +56,15 @@ def test_without_a_gpu_the_steps_are_marked_and_nothing_else_is_done(calls: list
 
 @pytest.mark.parametrize(
     ("step_s", "number"),
-    [
-        pytest.param(0.0, 5000, id="nothing"),
-        pytest.param(0.00048, 2100, id="a second"),
-        pytest.param(0.007, 200, id="a good number within two seconds"),
-        pytest.param(0.019, 110, id="two seconds"),
-        pytest.param(3.0, 10, id="the fewest"),
-    ],
+    named(
+        {
+            "nothing": (0.0, 5000),
+            "a second": (0.00048, 2100),
+            "a good number within two seconds": (0.007, 200),
+            "two seconds": (0.019, 110),
+            "the fewest": (3.0, 10),
+        }
+    ),
 )
 @pytest.mark.usefixtures("no_driver")
 def test_a_loop_without_a_number_of_steps_takes_what_is_worth_a_process(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.refused import refused
 
 from perfgate.model.errors import NsysNotFound, NsysUnsupported, PerfgateError
 from perfgate.profilers.nsys.tool import NsysVersion, find_nsys
@@ -118,9 +119,8 @@ def test_a_named_nsys_that_is_not_there_is_an_error_whatever_is_on_path(
     tmp_path: Path, name: str
 ) -> None:
     nsys(tmp_path / "nsys", "2024.2.3.38")
-    with pytest.raises(NsysNotFound) as caught:
+    with refused(NsysNotFound, "program-not-run"):
         find_nsys(name, {"PATH": str(tmp_path)}, places=NOWHERE)
-    assert caught.value.code == "program-not-run"
     (tmp_path / "nsys").chmod(0o644)
     with pytest.raises(NsysNotFound):
         find_nsys(str(tmp_path / "nsys"), {}, places=NOWHERE)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.asked import Env, run
+from support.refused import refused
 
 from perfgate.model.errors import RepositoryUnreadable
 from perfgate.system import git
@@ -40,9 +41,8 @@ def test_where_a_project_lies_in_its_repository_is_reported_through_links(
 
 
 def test_a_folder_of_git_itself_is_no_project(root: Path, env: Env) -> None:
-    with pytest.raises(RepositoryUnreadable) as caught:
+    with refused(RepositoryUnreadable, "not-in-checkout"):
         git.prefix(root / ".git", env=env)
-    assert caught.value.code == "not-in-checkout"
 
 
 def test_what_is_ignored_is_known_of_untracked_files(root: Path, env: Env) -> None:

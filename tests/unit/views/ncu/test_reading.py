@@ -4,6 +4,7 @@ thing at a time."""
 from __future__ import annotations
 
 import pytest
+from support.refused import refused
 
 from perfgate.model.errors import LayoutUnknown
 from perfgate.views.ncu.reading import read_launches
@@ -81,6 +82,5 @@ def test_nothing_printed_is_no_launch(text: str) -> None:
     ],
 )
 def test_what_is_not_known_is_an_error_and_no_guess(text: str, code: str) -> None:
-    with pytest.raises(LayoutUnknown) as refused:
+    with refused(LayoutUnknown, code):
         read_launches(text, source="launch.csv")
-    assert refused.value.code == code

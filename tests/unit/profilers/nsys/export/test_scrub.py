@@ -21,6 +21,7 @@ from support.exports import (
     execute,
     write_export,
 )
+from support.refused import refused
 
 from perfgate.model.errors import CaptureUnreadable, StoreFailed
 from perfgate.model.timeline import Timeline
@@ -75,11 +76,6 @@ def assert_same(one: Timeline, other: Timeline) -> None:
         "missing",
     ):
         assert getattr(one, fact) == getattr(other, fact), fact
-
-
-def test_a_scrubbed_copy_measures_the_same(source: Path, target: Path) -> None:
-    scrub(write_export(source, *MEASURED), target)
-    assert_same(read_timeline(target), read_timeline(source))
 
 
 @pytest.mark.parametrize(
@@ -194,9 +190,8 @@ def test_the_source_and_its_folder_stay_as_they_were(source: Path, target: Path)
 def test_a_target_that_exists_is_not_overwritten(source: Path, target: Path) -> None:
     write_export(source, *MEASURED)
     target.write_text("mine")
-    with pytest.raises(StoreFailed) as caught:
+    with refused(StoreFailed, "export-not-written"):
         scrub(source, target)
-    assert caught.value.code == "export-not-written"
     assert target.read_text() == "mine"
 
 
@@ -205,7 +200,6 @@ def test_a_damaged_source_leaves_no_target(source: Path, target: Path) -> None:
     whole = bytearray(source.read_bytes())
     whole[5 * 4096 : 9 * 4096] = b"\xff" * (4 * 4096)
     source.write_bytes(whole)
-    with pytest.raises(CaptureUnreadable) as caught:
+    with refused(CaptureUnreadable, "export-damaged"):
         scrub(source, target)
-    assert caught.value.code == "export-damaged"
     assert [path.name for path in target.parent.iterdir()] == ["run.sqlite"]

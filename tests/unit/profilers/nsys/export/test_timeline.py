@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -22,12 +23,11 @@ from support.exports import (
     write_export,
 )
 from support.refusals import refusal
+from syrupy.assertion import SnapshotAssertion
 
 from perfgate.model.timeline import (
-    NO_EVENT,
     NO_NODE,
     NO_STREAM,
-    CopyKind,
     MemoryKind,
     Ranges,
     Timeline,
@@ -45,7 +45,21 @@ def names(timeline: Timeline, keys: np.ndarray[tuple[int], np.dtype[np.int32]]) 
     return [timeline.names[key] for key in keys.tolist()]
 
 
-def test_every_kind_of_event_is_read_with_its_times_and_links(path: Path) -> None:
+def columns(timeline: Timeline, *kinds: str) -> dict[str, dict[str, list[int]]]:
+    """All columns of the events of some kinds."""
+    return {
+        kind: {
+            column.name: getattr(events, column.name).tolist()
+            for column in dataclasses.fields(events)
+        }
+        for kind in kinds
+        for events in [getattr(timeline, kind)]
+    }
+
+
+def test_every_kind_of_event_is_read_with_its_times_and_links(
+    path: Path, snapshot: SnapshotAssertion
+) -> None:
     timeline = read_timeline(
         write_export(
             path,
@@ -59,25 +73,8 @@ def test_every_kind_of_event_is_read_with_its_times_and_links(path: Path) -> Non
             Graph(400, 800, correlation=5),
         )
     )
-    kernels, copies, calls = timeline.kernels, timeline.copies, timeline.calls
-    assert (kernels.start.tolist(), kernels.end.tolist()) == ([100, 170], [160, 171])
-    assert (kernels.device.tolist(), kernels.process.tolist()) == ([0, 0], [0, 0])
-    assert (kernels.stream.tolist(), kernels.correlation.tolist()) == ([13, 7], [1, 7])
-    assert names(timeline, kernels.name) == ["gemm(float*)", "gemm(float*)"]
-    assert kernels.graph_node.tolist() == [NO_NODE, 4]
-    assert (copies.start.tolist(), copies.end.tolist()) == ([200], [300])
-    assert copies.bytes.tolist() == [8_000_000_000]
-    assert copies.kind.tolist() == [CopyKind.H2D]
-    assert copies.source.tolist() == [MemoryKind.PAGEABLE]
-    assert copies.target.tolist() == [MemoryKind.DEVICE]
-    assert copies.correlation.tolist() == [2]
-    memsets, graphs = timeline.memsets, timeline.graphs
-    assert (memsets.start.tolist(), memsets.bytes.tolist()) == ([310], [64])
-    assert (graphs.start.tolist(), graphs.end.tolist()) == ([400], [800])
-    assert graphs.correlation.tolist() == [5]
-    assert (calls.start.tolist(), calls.end.tolist()) == ([10, 20], [15, 29])
-    assert (calls.thread.tolist(), calls.correlation.tolist()) == ([548, 600], [1, 2])
-    assert names(timeline, calls.name) == ["cudaLaunchKernel_v7000", "cudaMemcpyAsync_v3020"]
+    assert columns(timeline, "kernels", "copies", "memsets", "graphs", "calls") == snapshot
+    assert timeline.names == snapshot
     assert timeline.ranges.thread.tolist() == [548]
     assert timeline.processes == (548,)
     assert timeline.source == "run.sqlite"
@@ -85,7 +82,9 @@ def test_every_kind_of_event_is_read_with_its_times_and_links(path: Path) -> Non
     assert timeline.missing == {}
 
 
-def test_events_and_waits_are_read_with_what_links_them(path: Path) -> None:
+def test_events_and_waits_are_read_with_what_links_them(
+    path: Path, snapshot: SnapshotAssertion
+) -> None:
     where = {"deviceId": 0, "contextId": 1, "globalPid": global_pid(7)}
     record = {"correlationId": 4, "eventId": 9, "eventSyncId": 31}
     wait = {"start": 50, "end": 60, "syncType": 2, **record, "correlationId": 5}
@@ -100,15 +99,8 @@ def test_events_and_waits_are_read_with_what_links_them(path: Path) -> None:
             Row("TARGET_INFO_GPU", id=3, name="NVIDIA H200", uuid=None, cuDevice=0),
         )
     )
-    records, waits = timeline.event_records, timeline.waits
-    assert (records.stream.tolist(), records.correlation.tolist()) == ([7], [4])
-    assert (records.event.tolist(), records.record.tolist()) == ([9], [31])
-    assert (records.process.tolist(), records.device.tolist()) == ([0], [3])
-    assert waits.kind.tolist() == [WaitKind.STREAM_FOR_EVENT, WaitKind.CONTEXT]
-    assert waits.stream.tolist() == [8, NO_STREAM]
-    assert (waits.event.tolist(), waits.record.tolist()) == ([9, NO_EVENT], [31, NO_EVENT])
-    assert (waits.start.tolist(), waits.end.tolist()) == ([50, 50], [60, 60])
-    assert waits.device.tolist() == [3, 3]
+    assert timeline.waits.kind.tolist() == [WaitKind.STREAM_FOR_EVENT, WaitKind.CONTEXT]
+    assert columns(timeline, "event_records", "waits") == snapshot
 
 
 def test_memory_kinds_that_the_model_does_not_know_are_unknown(path: Path) -> None:
