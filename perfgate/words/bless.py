@@ -110,10 +110,7 @@ TEXT: Final[Rows] = {
             "The code is the blessed one, so what moved is the machine, its packages or its data: "
             "look at it first"
         ),
-        (
-            "Look at what moved: perfgate compare {workload:sh} {workload:sh}:kept. If that is how "
-            'it is from now on, bless anew: perfgate bless {workload:sh} --reason "..."'
-        ),
+        "Look at what moved: perfgate compare {workload:sh} {workload:sh}:kept",
     ),
     "occasion-not-judged": (
         "{workload}: the kept result is {outcome}: {reason:raw}",
