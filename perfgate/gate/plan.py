@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Final
 
-from perfgate.execute.lab import Asked
+from perfgate.execute.lab import Asked, blessed_at
 from perfgate.gate.expect import why_no_screen
 from perfgate.gate.underway import Underway
 from perfgate.judge.hold import differs_much, holds, may_screen
 from perfgate.judge.judge import number_of
 from perfgate.judge.looks import AB_PLAN, INTERLEAVED_PLAN, PLANS, STORED_PLAN, Plan, looks_of
 from perfgate.model.baseline import BlessedRun, with_held
+from perfgate.model.errors import RevisionMissing
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, note
 from perfgate.model.sample import Form, Run
@@ -40,7 +41,7 @@ def why_straight(underway: Underway) -> Note | None:
     assert baseline is not None
     if (older := why_no_screen(baseline, underway.expected.machine)) is not None:
         return older
-    if Form.BLOCK not in underway.lab.forms or not begins_in_blocks(underway):
+    if Form.BLOCK not in _forms(underway) or not begins_in_blocks(underway):
         return None
     budgets = with_held(underway.policy.budgets, baseline)
     return None if may_screen(baseline, budgets, underway.spread) else note("blessed-runs-differ")
@@ -78,6 +79,17 @@ def forms_in_order(underway: Underway, *, in_blocks: bool) -> tuple[Form, ...]:
     return there if in_blocks else there[:1]
 
 
+def _forms(underway: Underway) -> frozenset[Form]:
+    """The forms that an A/B run may have, as far as can be seen before: none where the baseline is
+    of no commit."""
+    if underway.stored is not None:
+        try:
+            blessed_at(underway.stored)
+        except RevisionMissing:
+            return frozenset()
+    return underway.lab.forms
+
+
 # What is asked of a lab
 
 
@@ -87,7 +99,7 @@ def opening(underway: Underway) -> tuple[Asked, ...]:
     Of an A/B run without a screen that is all up to its first look, behind a run for its counts if
     there is a baseline; only that where there is no room or time for such a look.
     """
-    policy, forms, asked = underway.policy, underway.lab.forms, tuple[Asked, ...]()
+    policy, forms, asked = underway.policy, _forms(underway), tuple[Asked, ...]()
     if not underway.against:
         if underway.expected.trouble is not None:
             return ()
@@ -156,6 +168,7 @@ def forecast(underway: Underway) -> tuple[Note, ...]:
 def _last(underway: Underway, runs: int) -> tuple[Plan, int]:
     """By which plan it is settled where the first runs do not, and with how many runs or pairs."""
     forms = forms_in_order(underway, in_blocks=begins_in_blocks(underway))
+    forms = tuple(form for form in forms if form in _forms(underway))
     plans = [
         (plan, looks_of(plan, underway.policy, alone=runs, spent=runs + plan.alone_runs)[1])
         for plan in (*(AB_PLANS[form] for form in forms), STORED_PLAN)

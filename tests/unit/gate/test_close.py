@@ -140,6 +140,13 @@ def planned(
             id="noisy",
         ),
         pytest.param(FULL, [], Policy(), ["5 runs", "up to 5 runs more"], id="stored"),
+        pytest.param(
+            records.in_one_occasion(noisy_baseline(), commit=None),
+            BOTH,
+            Policy(),
+            ["5 runs", "up to 5 runs more"],
+            id="of no commit",
+        ),
         pytest.param(FULL, [], Policy(runs=10, max_runs=10), ["10 runs"], id="one look"),
         pytest.param(
             FULL, BOTH, Policy(runs=3, max_runs=8), ["5 runs", "up to 3 runs more"], id="few"
