@@ -183,13 +183,13 @@ def _on_syncs(breakdown: RunBreakdown) -> Iterator[Advice]:
 
 def _waits_for(row: SyncSample, breakdown: Breakdown) -> str:
     """What a call waits for: what its name says, else the copies that are launched under the same
-    range; mostly these are copies from the GPU."""
+    range: one that the CPU reads in each step waits for all work before it."""
     if _WAITS_FOR_WORK.match(row.call):
         return "advice-wait-for-work"
     values = next((one.values for one in breakdown.ranges if one.name == row.range), {})
     # Where it is not known, something is read.
     sent, read = values.get(Metric.H2D_COPIES, 0.0), values.get(Metric.D2H_COPIES, 1.0)
-    if "HtoD" in row.call or (sent and row.count > read):
+    if "HtoD" in row.call or (sent and read < min(row.count, 1.0)):
         return "advice-wait-for-sent"
     is_read = sent or read or "DtoH" in row.call
     return "advice-wait-for-read" if is_read else "advice-wait-for-work"

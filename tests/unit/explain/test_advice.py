@@ -92,8 +92,8 @@ def test_where_the_figures_do_not_say_it_is_bound_by_nothing(breakdown: Breakdow
 # What usually helps
 
 
-def wait(call: str, cpu_ms: float = 0.5, *, name: str = "log") -> SyncSample:
-    return SyncSample(call=call, range=name, count=1, cpu_ms=cpu_ms)
+def wait(call: str, cpu_ms: float = 0.5, *, name: str = "log", count: float = 1.0) -> SyncSample:
+    return SyncSample(call=call, range=name, count=count, cpu_ms=cpu_ms)
 
 
 PINNED = {**STEP, M.H2D_MS: 1.0, M.H2D_EXPOSED_MS: 0.96}
@@ -144,6 +144,8 @@ def test_what_usually_helps_is_said_with_its_evidence(snapshot: SnapshotAssertio
         ("cudaStreamSynchronize", {"h2d_copies": 0.0, "d2h_copies": 1.0}, "for-read"),
         ("cudaStreamSynchronize", {"h2d_copies": 1.0, "d2h_copies": 0.0}, "for-sent"),
         ("cudaStreamSynchronize", {"h2d_copies": 1.0, "d2h_copies": 1.0}, "for-read"),
+        ("cudaStreamSynchronize", {"h2d_copies": 2.0, "d2h_copies": 1.0}, "for-read"),
+        ("cudaStreamSynchronize", {"h2d_copies": 2.0, "d2h_copies": 0.1}, "for-sent"),
         ("cudaStreamSynchronize", {"h2d_copies": 0.0, "d2h_copies": 0.0}, "for-work"),
         ("cudaStreamSynchronize", {}, "for-read"),
         ("cuMemcpyHtoD_v2", {}, "for-sent"),
@@ -152,7 +154,7 @@ def test_what_usually_helps_is_said_with_its_evidence(snapshot: SnapshotAssertio
 def test_a_wait_is_for_what_the_call_or_the_copies_under_its_range_say(
     call: str, copies: dict[str, float], code: str
 ) -> None:
-    (found,) = advise(of(STEP, under("log", **copies), syncs=(wait(call),)))
+    (found,) = advise(of(STEP, under("log", **copies), syncs=(wait(call, count=3.0),)))
     assert (found.topic, found.range) == (Topic.SYNCHRONISATION, "log")
     assert found.what.code == f"advice-wait-{code}"
 
