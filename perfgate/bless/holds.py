@@ -38,10 +38,9 @@ def budgets_of(workload: Workload, settings: Settings) -> dict[Metric, float]:
 
 def why_no_ab_run(baseline: Baseline, settings: Settings | None = None) -> Note | None:
     """Why its code cannot, or by the settings may not, be run again next to a candidate."""
-    commits = [occasion.commit for occasion in baseline.occasions if occasion.commit is not None]
-    if not commits:
+    if not baseline.commits:
         return note("no-ab-run-no-commit")
-    if all(commit.dirty for commit in commits):
+    if baseline.commits[-1].dirty:
         return note("no-ab-run-uncommitted")
     if settings is None:
         return None

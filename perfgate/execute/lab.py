@@ -100,13 +100,11 @@ def blessed_at(baseline: Baseline) -> Against:
     Raises:
         RevisionMissing: nobody noted it, or it had uncommitted changes.
     """
-    known = [occasion.commit for occasion in baseline.occasions if occasion.commit is not None]
-    if not known:
+    if not baseline.commits:
         raise RevisionMissing("baseline-without-commit")
-    clean = [commit for commit in known if not commit.dirty]
-    *_, last = clean or known
+    last = baseline.commits[-1]
     shown = last.sha[:SHOWN_SHA]
-    if not clean:
+    if last.dirty:
         raise RevisionMissing("baseline-of-uncommitted-changes", commit=shown)
     return Against(revision=f"the baseline's commit {shown}", commit=last.sha, tree=last.tree)
 

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Final
 
-from perfgate.execute.lab import Asked, blessed_at
+from perfgate.execute.lab import Asked
 from perfgate.gate.expect import why_no_screen
 from perfgate.gate.underway import Underway
 from perfgate.judge.hold import differs_much, holds, may_screen
 from perfgate.judge.judge import number_of
 from perfgate.judge.looks import AB_PLAN, INTERLEAVED_PLAN, PLANS, STORED_PLAN, Plan, looks_of
 from perfgate.model.baseline import BlessedRun, with_held
-from perfgate.model.errors import RevisionMissing
 from perfgate.model.metric import Metric
 from perfgate.model.note import Note, note
 from perfgate.model.sample import Form, Run
@@ -82,11 +81,9 @@ def forms_in_order(underway: Underway, *, in_blocks: bool) -> tuple[Form, ...]:
 def _forms(underway: Underway) -> frozenset[Form]:
     """The forms that an A/B run may have, as far as can be seen before: none where the baseline is
     of no commit."""
-    if underway.stored is not None:
-        try:
-            blessed_at(underway.stored)
-        except RevisionMissing:
-            return frozenset()
+    stored = underway.stored
+    if stored is not None and all(commit.dirty for commit in stored.commits):
+        return frozenset()
     return underway.lab.forms
 
 

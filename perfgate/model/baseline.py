@@ -257,6 +257,13 @@ class Baseline(Record):
         """All blessed runs, occasion after occasion."""
         return tuple(run for occasion in self.occasions for run in occasion.runs)
 
+    @property
+    def commits(self) -> tuple[Commit, ...]:
+        """The commits that its occasions were measured at, in their order; those that hold all that
+        was measured, if there are any."""
+        known = tuple(one.commit for one in self.occasions if one.commit is not None)
+        return tuple(commit for commit in known if not commit.dirty) or known
+
     def as_noted(self, workload: Workload) -> Workload:
         """A workload with what this baseline can be held against: without options where it has none
         noted."""

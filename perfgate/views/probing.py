@@ -116,9 +116,10 @@ def commit_before(of: Candidates) -> str | Note:
         return note("commit-unsaid") if ab_run is None else ab_run.commit
     if of.baseline is None:
         return note("commit-no-baseline")
-    commits = [one.commit for one in of.baseline.occasions if one.commit is not None]
-    known = [commit.sha for commit in commits if not commit.dirty]
-    return known[-1] if known else note("commit-dirty" if commits else "commit-unknown")
+    if not of.baseline.commits:
+        return note("commit-unknown")
+    last = of.baseline.commits[-1]
+    return note("commit-dirty") if last.dirty else last.sha
 
 
 def _notes(

@@ -20,8 +20,8 @@ from perfgate.profilers.nsys.tool import VARIABLE, NsysTool
 
 pytestmark = pytest.mark.nsys
 
-MOST_FUNCTIONS: Final = 668
-"""Counted alone it is 664, and up to 3 more where it ends what a gate of another test has left.
+MOST_FUNCTIONS: Final = 672
+"""Counted alone it is 668, and up to 3 more where it ends what a gate of another test has left.
 docs/house.md says what was counted last, and what is wanted: 400 of 70 modules, 20 frames."""
 MOST_MODULES: Final = 110
 MOST_FRAMES: Final = 20

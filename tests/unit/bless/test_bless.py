@@ -39,6 +39,7 @@ from perfgate.model.note import Note, note
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import RangeSample, Run
 from perfgate.model.settings import Policy, Settings
+from perfgate.model.verdict import Stage
 from perfgate.words import say
 from perfgate.words.say import next_step
 
@@ -451,10 +452,17 @@ def not_extended(result: Result, old: Baseline | None = None) -> str:
     return caught.value.code
 
 
-def at_minutes(minutes: float, outcome: Outcome = Outcome.PASSED, *, times: float = 1.0) -> Result:
+def at_minutes(minutes: float, outcome: Outcome = Outcome.PASSED) -> Result:
     at = records.NOON + timedelta(minutes=minutes)
+    return records.result(outcome, at=at, measured=records.runs(12.0, 12.1, 12.2, at=at))
+
+
+def of_other_speed(times: float, stage: Stage) -> Result:
+    """A result that PASSED, whose steps take so many times as long."""
     steps = (12.0 * times, 12.1 * times, 12.2 * times)
-    return records.result(outcome, at=at, measured=records.runs(*steps, at=at))
+    made = records.result(Outcome.PASSED, at=LATER, measured=records.runs(*steps, at=LATER))
+    verdict = made.verdict.model_copy(update={"stage": stage})
+    return made.model_copy(update={"verdict": verdict})
 
 
 @pytest.mark.parametrize(
@@ -467,9 +475,9 @@ def at_minutes(minutes: float, outcome: Outcome = Outcome.PASSED, *, times: floa
         (at_minutes(14), None, "occasion-not-another"),
         (at_minutes(-14), None, "occasion-not-another"),
         (at_minutes(99), with_code([{}] * 28), "occasion-no-room"),
-        # It PASSED against the blessed commit, which is as slow today.
-        (at_minutes(99, times=1.9), None, "occasion-other-speed"),
-        (at_minutes(99, times=0.5), None, "occasion-other-speed"),
+        # It PASSED next to the blessed commit, which is as slow today.
+        (of_other_speed(1.9, Stage.BLOCKS), None, "occasion-other-speed"),
+        (of_other_speed(0.5, Stage.AB_RUN), None, "occasion-other-speed"),
         # An accepted loss has no part in how the machine is.
         (records.result(Outcome.REGRESSED), None, "occasion-not-another"),
     ],
@@ -483,6 +491,10 @@ def test_what_is_no_further_occasion_is_not_added(
 @pytest.mark.parametrize("outcome", [Outcome.PASSED, Outcome.IMPROVED, Outcome.INCONCLUSIVE])
 def test_a_repeat_is_added_whatever_the_runs_could_show(outcome: Outcome) -> None:
     assert len(extend(at_minutes(15, outcome)).occasions) == 2
+
+
+def test_what_stored_runs_have_let_pass_is_of_their_speed() -> None:
+    assert len(extend(of_other_speed(1.9, Stage.STORED)).occasions) == 2
 
 
 def test_without_a_baseline_there_is_nothing_to_add_to() -> None:
