@@ -58,7 +58,7 @@ TEXT: Final[Rows] = {
     ),
     "bless-loss": (
         "{workload}: {why}",
-        "A loss beyond budget is not blessed in passing",
+        "A loss that is not shown to be within its budget is not blessed in passing",
         (
             "Fix it, or say that it is meant: perfgate bless {workload:sh} --accept-regression "
             '--reason "..."'
@@ -77,7 +77,7 @@ TEXT: Final[Rows] = {
             "{workload}: its runs took {lowest:ms} to {highest:ms} ms a step: stored runs could "
             "hold no budget of step_ms below {smallest:loss}. {why}"
         ),
-        "A baseline holds {coarsest:short%}, or its commit can be run again",
+        "A baseline must hold {coarsest:short%}, or be of a commit that can be run again",
         (
             "Steady the workload or its machine, or measure at a commit without changes (ab_run "
             "not off); to bless it as it "

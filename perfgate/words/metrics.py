@@ -123,7 +123,7 @@ OTHER_NOTES: Final[Rows] = {
         "the CPU runs ahead of the GPU: the step range lasts {range_ms:ms} ms, "
         "a step takes {step_ms:ms} ms"
     ),
-    "cpu-only": "no GPU operation was launched in the steps: step_ms is CPU time only",
+    "cpu-only": "no GPU operation was launched in the steps: step_ms is the host's time alone",
     "counted-where-run": (
         "GPU operations have no API call in the capture and count where they ran ({operations})"
     ),

@@ -97,7 +97,7 @@ _RUNS: Final[Rows] = {
     "workload-folder-missing": ("its folder {folder:quote} does not exist", "", "Correct its cwd."),
     "disk-too-full": (
         (
-            "the disk is full: {free_bytes:size} are free in {folder:quote}, a capture needs "
+            "too little room: {free_bytes:size} are free in {folder:quote}, a capture needs "
             "{needed_bytes:size}"
         ),
         "",
