@@ -92,7 +92,7 @@ def _notes(
     """What is worth knowing next to it, the lack of an A/B run first."""
     stored = underway.stored
     if (why := underway.no_pairs) is not None:
-        in_pairs = note("no-blocks", why=why)
+        in_pairs = note("no-blocks", why.severity, why=why)
         yield in_pairs if underway.references else note("no-ab-run", Severity.WARN, why=why)
     budgets = with_held(underway.policy.budgets, stored)
     if ungated := tuple(str(one) for one in NO_LONGER_GATED if one in budgets):

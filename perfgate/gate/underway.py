@@ -19,7 +19,7 @@ from perfgate.judge.hold import learn
 from perfgate.judge.judge import judge
 from perfgate.model.errors import NotMeasured, RevisionMissing, SideMissing
 from perfgate.model.metric import Metric
-from perfgate.model.note import Note, note, noted
+from perfgate.model.note import Note, Severity, note, noted
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Form, Run
 from perfgate.model.settings import Policy
@@ -123,7 +123,7 @@ class Underway:
         except NotMeasured as failed:
             if form is Form.BLOCK:
                 # Perhaps it does not stand more steps, or both at once: alone it will show.
-                raise SideUnavailable(noted(failed)) from failed
+                raise SideUnavailable(noted(failed, Severity.WARN)) from failed
             raise Ended(Outcome.NOT_MEASURED, noted(failed)) from failed
 
     def _take(self, run: Run, into: list[Run]) -> None:

@@ -192,11 +192,19 @@ def start(config: pytest.Config) -> State:
         outputs=outputs,
         choice=choice,
         shard=None if shard is None else _read_shard(shard),
-        base=None if base is None else Base.model_validate_json(Path(base).read_bytes()),
+        base=None if base is None else _read_base(base),
         scripts=scripts_of(filter(holds_command, workload_files(workloads))),
         screen=Screen(width=writer.fullwidth, colour=writer.hasmarkup),
         gate=_gate_of(config, settings),
     )
+
+
+def _read_base(file: str) -> Base:
+    """Return what is known of the branch that a change is for."""
+    try:
+        return Base.model_validate_json(Path(file).read_bytes())
+    except (OSError, ValidationError) as broken:
+        raise ConfigInvalid("base-unreadable", file=file) from broken
 
 
 def _read_shard(given: str) -> Shard:

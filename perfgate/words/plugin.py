@@ -32,6 +32,7 @@ TEXT: Final[Rows] = {
         "",
         "Leave it out, or leave --perfgate out; -q prints least.",
     ),
+    "base-unreadable": ("--perfgate-base: {file:quote} cannot be read", "", "Leave it out."),
     "shard-invalid": (
         "--perfgate-shard: the value is '{value}'",
         "It should be I/N: the I-th, from 1, of N parts",

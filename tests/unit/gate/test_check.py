@@ -420,6 +420,10 @@ def test_what_does_not_stand_blocks_is_run_in_pairs_and_leaves_them_nothing(
     blocks, baseline = Pairs(there, here), noisy_baseline()
     checked = gated(noisy_runs(2.5), pairs(0, 0), baseline, blocks=blocks)
     assert came(checked) == (PASSED, AB_RUN, 5, 3)
+    # What the candidate does there and not alone may be the change.
+    fails = any(isinstance(run, WorkloadFailed) for run in here)
+    (said,) = (one for one in checked.verdict.notes if one.code == "no-blocks")
+    assert (said.severity is Severity.WARN) == fails
     assert checked.interleaved_runs == ()
     alone = gated(noisy_runs(0), None, baseline, blocks=Pairs(there, here))
     assert came(alone) == (OPEN, STORED, 10, 0)
