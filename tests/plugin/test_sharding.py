@@ -152,3 +152,9 @@ def test_more_shards_than_workloads_is_a_usage_error_of_each(
     assert (seen.status, asked) == (4, [])
     assert "shards-too-many" in seen.codes
     assert "WorkloadItem" not in seen.out
+
+
+@pytest.mark.parametrize("given", ["missing.json", "pyproject.toml"])
+def test_a_base_that_cannot_be_read_is_an_error_of_usage(five: Project, given: str) -> None:
+    seen = five.gate(f"--perfgate-base={given}")
+    assert (seen.status, seen.codes) == (4, {"base-unreadable"})
