@@ -158,8 +158,10 @@ def refuse_changed(baseline: Baseline, *, code_now: Mapping[str, str]) -> None:
     blessed; `code_now` is the SHA-256 by path, as the files are now, of those that it is of.
 
     Raises:
-        CalibrationRefused: the code has changed.
+        CalibrationRefused: the code has changed, or there is nothing to calibrate.
     """
+    if not gated(baseline, {}):
+        raise CalibrationRefused("calibrate-nothing-gated", workload=baseline.workload)
     if changed := changed_code(baseline.code_files, code_now):
         raise CalibrationRefused(
             "calibrate-code-changed", workload=baseline.workload, files=few(changed)

@@ -127,7 +127,8 @@ def _read(file: Path, of: type[_Read], *, option: str) -> _Read:
         # Neither a link, which may lead anywhere, nor a pipe, which may never end.
         if not stat.S_ISREG(file.lstat().st_mode):
             raise unreadable("merge-no-plain-file")
-        with file.open("rb") as source:
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with os.fdopen(os.open(file, flags), "rb") as source:
             content = source.read(LARGEST_DOCUMENT + 1)
         if len(content) > LARGEST_DOCUMENT:
             raise unreadable("merge-too-large", largest=f"{LARGEST_DOCUMENT / 1e6:.0f} MB")

@@ -20,6 +20,7 @@ from typing import Final
 
 from perfgate.execute.context import RunContext
 from perfgate.execute.provenance import code_now
+from perfgate.execute.worktree import SHOWN_SHA
 from perfgate.explain.names import brief, identity
 from perfgate.explain.nvidia import moved_kernels
 from perfgate.model.baseline import Baseline, Result, changed_code
@@ -34,7 +35,6 @@ from perfgate.views.ncu.launch import Probing
 
 MOST_KERNELS: Final = 3
 """How many are looked at unless somebody asks for more: each is a run of its own on either side."""
-SHOWN_SHA: Final = 12
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,6 +19,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from perfgate.bless.calibrate import (
     calibrate,
+    refuse_changed,
     spreads,
 )
 from perfgate.bless.repeats import repeats, why_no_repeat
@@ -288,3 +289,9 @@ def test_a_baseline_without_a_usable_clock_is_refused(
         made = with_runs(made, values={Metric.LAUNCHES: 3})
     with refused(CalibrationRefused, "calibrate-nothing-gated"):
         calibrated(made)
+
+
+def test_what_holds_no_time_is_refused_before_it_is_measured() -> None:
+    made = with_runs(records.baseline([{}] * 5), values={Metric.LAUNCHES: 3})
+    with refused(CalibrationRefused, "calibrate-nothing-gated"):
+        refuse_changed(made, code_now={})
